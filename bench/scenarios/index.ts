@@ -1,0 +1,23 @@
+/** Every scenario, in the order in which they run. */
+
+import type { Scenario } from '../scenario.js';
+import { bulk } from './bulk.js';
+import { delayed } from './delayed.js';
+import { enqueue } from './enqueue.js';
+import { idle } from './idle.js';
+import { killed } from './killed.js';
+import { latency, latencyTwoProcesses } from './latency.js';
+import { memory } from './memory.js';
+import { processing } from './processing.js';
+
+export const scenarios: readonly Scenario[] = [
+  enqueue,
+  bulk,
+  ...processing,
+  memory,
+  latency,
+  latencyTwoProcesses,
+  delayed,
+  idle,
+  killed,
+];

@@ -1,0 +1,211 @@
+import type { Timer } from '../kernel/clock.js';
+import type { EchoError } from '../kernel/errors.js';
+import type { QueueKeys } from '../kernel/keyspace.js';
+import { lead, QUEUES_PER_BEAT, resign, type Standing } from '../wire/beat.js';
+import type { Executor } from '../wire/executor.js';
+import { asEchoError } from '../wire/faults.js';
+import { promote, reap } from '../wire/transitions/index.js';
+import type { Metronome } from './metronome.js';
+
+/** A queue this process serves, as the beat sees it. */
+export interface Led {
+  readonly keys: QueueKeys;
+  readonly settings: { readonly maxStalls: number };
+  claimable(): void;
+}
+
+interface Duty {
+  queue: Led;
+  leads: boolean;
+  promoting: Alarm;
+  reaping: Alarm;
+}
+
+export interface BeatHost {
+  readonly executor: Executor;
+  readonly metronome: Metronome;
+  readonly process: string;
+  readonly isUp: boolean;
+  epoch(keys: QueueKeys): string | undefined;
+  fault(error: EchoError): void;
+}
+
+export const BEAT_MS = 3000;
+const LEADERSHIP_MS = 10_000;
+const PER_CALL = 1000;
+const PAUSE_AFTER_FAULT_MS = 250;
+
+/** One moment to act at; setting it again moves it, and only an earlier one counts. */
+class Alarm {
+  private timer: Timer | undefined;
+  private due = Number.POSITIVE_INFINITY;
+  private acting = false;
+  private again: number | undefined;
+
+  constructor(
+    private readonly metronome: Metronome,
+    private readonly now: () => number,
+    private readonly act: () => Promise<number | undefined>,
+  ) {}
+
+  /** Act in so many milliseconds, or earlier if that was set already. */
+  within(ms: number): void {
+    if (this.acting) {
+      this.again = Math.min(this.again ?? ms, ms); // what came while acting may not be in the answer
+      return;
+    }
+    const due = this.now() + ms;
+    if (due >= this.due) return;
+    this.timer?.cancel();
+    this.due = due;
+    this.timer = this.metronome.after(ms, () => this.ring());
+  }
+
+  clear(): void {
+    this.timer?.cancel();
+    this.timer = undefined;
+    this.due = Number.POSITIVE_INFINITY;
+    this.again = undefined;
+  }
+
+  private async ring(): Promise<void> {
+    this.clear();
+    this.acting = true;
+    const next = await this.act();
+    this.acting = false;
+    const { again } = this;
+    this.again = undefined;
+    const soonest = Math.min(next ?? Number.POSITIVE_INFINITY, again ?? Number.POSITIVE_INFINITY);
+    if (soonest !== Number.POSITIVE_INFINITY) this.within(soonest);
+  }
+}
+
+/**
+ * The pulse of a process: one `lead` call for all its queues takes or renews their leadership and says when each wants
+ * attention. What the leader then does (promote, reap) is set to the exact time, and is safe when two believe they lead.
+ */
+export class Beat {
+  private readonly duties = new Map<string, Duty>();
+  private timer: Timer | undefined;
+  private beating = false;
+
+  constructor(
+    private readonly host: BeatHost,
+    private readonly cluster: boolean,
+    private readonly now: () => number,
+  ) {}
+
+  add(queue: Led): void {
+    const duty: Duty = {
+      queue,
+      leads: false,
+      promoting: new Alarm(this.host.metronome, this.now, () => this.promote(duty)),
+      reaping: new Alarm(this.host.metronome, this.now, () => this.reap(duty)),
+    };
+    this.duties.set(queue.keys.queue, duty);
+  }
+
+  async remove(queue: Led): Promise<void> {
+    const duty = this.duties.get(queue.keys.queue);
+    if (duty === undefined) return;
+    this.duties.delete(queue.keys.queue);
+    this.stand(duty, undefined);
+    if (this.duties.size === 0) this.stop();
+    if (this.host.isUp) await resign(this.host.executor, [queue.keys], this.host.process);
+  }
+
+  /** Beats at once, and from then on every {@link BEAT_MS}. */
+  soon(): void {
+    this.timer?.cancel();
+    this.timer = this.host.metronome.after(0, () => this.beat());
+  }
+
+  /** A new earliest time has come up. */
+  sooner(queue: string, inMs: number): void {
+    const duty = this.duties.get(queue);
+    if (duty?.leads && Number.isFinite(inMs)) duty.promoting.within(inMs);
+  }
+
+  stop(): void {
+    this.timer?.cancel();
+    this.timer = undefined;
+    for (const duty of this.duties.values()) this.stand(duty, undefined);
+  }
+
+  /** Queues this process leads. */
+  get led(): string[] {
+    return [...this.duties.values()].filter((duty) => duty.leads).map((duty) => duty.queue.keys.queue);
+  }
+
+  private async beat(): Promise<void> {
+    if (this.beating) return;
+    this.beating = true;
+    this.timer = this.host.metronome.after(BEAT_MS, () => this.beat());
+    try {
+      if (this.host.isUp) await Promise.all(this.groups().map((group) => this.lead(group)));
+    } finally {
+      this.beating = false;
+    }
+  }
+
+  /** In a cluster the leader keys of one call must share a slot, so every queue is asked for by itself. */
+  private groups(): Duty[][] {
+    const all = [...this.duties.values()];
+    const size = this.cluster ? 1 : QUEUES_PER_BEAT;
+    const groups: Duty[][] = [];
+    for (let i = 0; i < all.length; i += size) groups.push(all.slice(i, i + size));
+    return groups;
+  }
+
+  private async lead(group: Duty[]): Promise<void> {
+    try {
+      const call = { process: this.host.process, ttlMs: LEADERSHIP_MS };
+      const standings = await lead(
+        this.host.executor,
+        group.map((duty) => duty.queue.keys),
+        call,
+      );
+      group.forEach((duty, i) => {
+        if (this.duties.get(duty.queue.keys.queue) === duty) this.stand(duty, standings[i]);
+      });
+    } catch (error) {
+      this.host.fault(asEchoError(error));
+    }
+  }
+
+  private stand(duty: Duty, standing: Standing | undefined): void {
+    duty.leads = standing?.leads ?? false;
+    if (!duty.leads) {
+      duty.promoting.clear();
+      duty.reaping.clear();
+    }
+    if (standing?.nextRunInMs !== undefined) duty.promoting.within(standing.nextRunInMs);
+    if (standing?.nextDeadlineInMs !== undefined) duty.reaping.within(standing.nextDeadlineInMs);
+    if (standing?.claimable) duty.queue.claimable();
+  }
+
+  private async promote(duty: Duty): Promise<number | undefined> {
+    if (!duty.leads) return undefined;
+    try {
+      const { nextInMs } = await this.host.executor.run(promote, duty.queue.keys, { limit: PER_CALL });
+      return duty.leads ? nextInMs : undefined;
+    } catch (error) {
+      this.host.fault(asEchoError(error));
+      return PAUSE_AFTER_FAULT_MS;
+    }
+  }
+
+  private async reap(duty: Duty): Promise<number | undefined> {
+    if (!duty.leads) return undefined;
+    const { keys, settings } = duty.queue;
+    try {
+      const epoch = this.host.epoch(keys) ?? '';
+      const call = { limit: PER_CALL, maxStalls: settings.maxStalls, epoch, record: 0 };
+      const { nextInMs } = await this.host.executor.run(reap, keys, call);
+      return duty.leads ? nextInMs : undefined;
+    } catch (error) {
+      this.host.fault(asEchoError(error));
+      return PAUSE_AFTER_FAULT_MS;
+    }
+  }
+}

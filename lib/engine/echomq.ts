@@ -1,0 +1,165 @@
+import { randomBytes } from 'node:crypto';
+import { EchoConfigError, type EchoError, EchoStateError } from '../kernel/errors.js';
+import { base62 } from '../kernel/id.js';
+import { Keyspace, type QueueKeys } from '../kernel/keyspace.js';
+import { clientFactory } from '../wire/client.js';
+import { Connection } from '../wire/connection.js';
+import { Executor } from '../wire/executor.js';
+import { passFence, passQueueFence } from '../wire/fence.js';
+import { type Consumer, type Handler, isInsideHandler } from './consumer.js';
+import { type ConsumerOptions, consumerSettings } from './consumer-options.js';
+import { Enqueuer } from './enqueuer.js';
+import { Jobs } from './jobs.js';
+import { Metronome } from './metronome.js';
+import { Minting } from './minting.js';
+import { type EchoMqOptions, type EchoMqSettings, echoMqSettings } from './options.js';
+import { Pump } from './pump.js';
+
+const LAST_ANSWERS_MS = 2000;
+
+/**
+ * One server, one prefix: the jobs on it, and this process's consumers. A process needs one, however many queues: it holds
+ * one connection to enqueue and a second once it consumes.
+ */
+export class EchoMq {
+  readonly jobs: Jobs;
+  private readonly keyspace: Keyspace;
+  private readonly connection: Connection;
+  private readonly metronome: Metronome;
+  private readonly minting: Minting;
+  private readonly enqueuer: Enqueuer;
+  private readonly pump: Pump;
+  private opening: Promise<void> | undefined;
+  private closing: Promise<void> | undefined;
+
+  private constructor(private readonly settings: EchoMqSettings) {
+    const { clock, codec, wire } = settings;
+    const factory = clientFactory(settings.connection);
+    const keyspace = new Keyspace(settings.prefix);
+    const connection = new Connection(factory, clock, (client) => passFence(client, keyspace, wire));
+    const executor: Executor = new Executor(
+      connection,
+      factory.cluster
+        ? async (keys) => {
+            await passQueueFence(new Executor(connection), keys, wire);
+            await connection.learnQueue(keys);
+          }
+        : undefined,
+    );
+    const process = base62(randomBytes(12).readBigUInt64BE());
+    const metronome = new Metronome(clock);
+    const epochs = wire === 6;
+    this.keyspace = keyspace;
+    this.connection = connection;
+    this.metronome = metronome;
+    this.minting = new Minting(executor, keyspace, clock, metronome, process);
+    this.enqueuer = new Enqueuer(executor, connection, {
+      timeoutMs: settings.enqueueTimeoutMs,
+      bufferLimit: settings.enqueueBufferLimit,
+    });
+    this.pump = new Pump({
+      connection,
+      executor,
+      metronome,
+      clock,
+      codec,
+      factory,
+      process,
+      epochs,
+      fault: (error) => this.fault(error),
+    });
+    this.jobs = new Jobs({
+      executor,
+      connection,
+      keyspace,
+      codec,
+      minting: this.minting,
+      enqueuer: this.enqueuer,
+      maxPayloadBytes: settings.maxPayloadBytes,
+      requestTimeoutMs: settings.requestTimeoutMs,
+      epoch: (keys: QueueKeys) => (epochs ? connection.epoch(keys) : undefined),
+    });
+  }
+
+  /**
+   * Resolves once connected and past the version fence.
+   * @throws EchoConfigError for an option that makes no sense, EchoWireError for a foreign server, EchoStoreError when it
+   * refuses, EchoTimeoutError after `connectTimeoutMs`
+   */
+  static async connect(options: EchoMqOptions): Promise<EchoMq> {
+    const echo = EchoMq.create(options);
+    await echo.open();
+    return echo;
+  }
+
+  /** Without connecting: {@link open} does. @throws EchoConfigError */
+  static create(options: EchoMqOptions): EchoMq {
+    return new EchoMq(echoMqSettings(options));
+  }
+
+  /** Connects; a failure closes what was opened. Idempotent. */
+  open(): Promise<void> {
+    this.opening ??= this.start();
+    return this.opening;
+  }
+
+  /**
+   * Runs a queue's jobs in this process. @throws EchoConfigError for an option that makes no sense, or when this process
+   * consumes the queue already
+   */
+  consume(queue: string, options: ConsumerOptions, handler: Handler): Consumer {
+    const keys = this.keyspace.queue(queue);
+    const settings = consumerSettings(options, `consume('${queue}')`);
+    if (typeof handler !== 'function') throw new EchoConfigError(`consume('${queue}') needs a handler function`);
+    if (this.closing) throw new EchoStateError('this EchoMq is closed');
+    return this.pump.serve(keys, settings, handler);
+  }
+
+  /** Stops claiming, drains every consumer, answers what was enqueued, closes the sockets. Idempotent; works without a server. */
+  close(): Promise<void> {
+    const inside = isInsideHandler();
+    const { others, all } = this.pump.close();
+    this.closing ??= all.then(() => this.finish());
+    // Called inside a handler, only the other handlers are waited for: the sockets close behind it.
+    return inside ? others.then(() => undefined) : this.closing;
+  }
+
+  private async start(): Promise<void> {
+    this.connection.listen({
+      up: () => {
+        this.minting.renew().catch((error) => this.fault(error));
+      },
+      down: () => undefined,
+    });
+    try {
+      await this.connection.open(this.settings.connectTimeoutMs);
+      await this.minting.renew(this.settings.connectTimeoutMs);
+    } catch (error) {
+      this.closing ??= this.finish();
+      await this.closing;
+      throw error;
+    }
+  }
+
+  private async finish(): Promise<void> {
+    if (this.connection.isUp) await this.within(LAST_ANSWERS_MS, this.enqueuer.idle());
+    await this.pump.end();
+    await this.minting.stop(this.connection.isUp).catch((error) => this.fault(error));
+    this.metronome.stop();
+    await this.connection.close();
+  }
+
+  private within(ms: number, done: Promise<void>): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.settings.clock.after(ms, resolve);
+      done.then(() => {
+        timer.cancel();
+        resolve();
+      });
+    });
+  }
+
+  private fault(error: EchoError): void {
+    this.settings.onError(error);
+  }
+}

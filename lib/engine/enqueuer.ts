@@ -1,0 +1,139 @@
+import { EchoStoreError } from '../kernel/errors.js';
+import type { QueueKeys } from '../kernel/keyspace.js';
+import type { Connection } from '../wire/connection.js';
+import type { Executor } from '../wire/executor.js';
+import { type EnqueueItem, enqueue } from '../wire/transitions/index.js';
+
+export interface EnqueueResult {
+  id: string;
+  /** `duplicate`: a job of this id is there already, and was left as it is. */
+  status: 'landed' | 'duplicate';
+}
+
+export interface EnqueueLimits {
+  /** Time for an answer, counted from the call; Infinity waits for the server to come back. */
+  timeoutMs: number;
+  /** Jobs that may wait for an answer while the server cannot be reached. */
+  bufferLimit: number;
+}
+
+const MOST_PER_CALL = 500;
+const MOST_BYTES_PER_CALL = 4_000_000;
+
+class Turn {
+  readonly items: EnqueueItem[] = [];
+  readonly resolvers: ((result: EnqueueResult) => void)[] = [];
+  readonly rejecters: ((error: unknown) => void)[] = [];
+}
+
+/** Sends what one turn of the event loop enqueues to a queue as one script call. */
+export class Enqueuer {
+  private readonly turns = new Map<QueueKeys, Turn>();
+  private unanswered = 0;
+  private idleWaiters: (() => void)[] = [];
+
+  constructor(
+    private readonly executor: Executor,
+    private readonly connection: Connection,
+    private readonly limits: EnqueueLimits,
+  ) {}
+
+  /** Resolves once the server has the job. @throws EchoError */
+  add(keys: QueueKeys, item: EnqueueItem): Promise<EnqueueResult> {
+    const full = this.refusal(1);
+    if (full) return Promise.reject(full);
+    this.unanswered += 1;
+    let turn = this.turns.get(keys);
+    if (turn === undefined) {
+      if (this.turns.size === 0) setImmediate(() => this.flush());
+      turn = new Turn();
+      this.turns.set(keys, turn);
+    }
+    turn.items.push(item);
+    const { resolvers, rejecters } = turn;
+    return new Promise((resolve, reject) => {
+      resolvers.push(resolve);
+      rejecters.push(reject);
+    });
+  }
+
+  /** Each call of up to 500 jobs lands whole or not at all; all of them are on their way at once. */
+  async addMany(keys: QueueKeys, items: EnqueueItem[]): Promise<PromiseSettledResult<EnqueueResult[]>[]> {
+    const full = this.refusal(items.length);
+    if (full) throw full;
+    this.unanswered += items.length;
+    return Promise.allSettled(portions(items).map((portion) => this.send(keys, portion)));
+  }
+
+  /** Resolves when everything handed in has been answered, one way or the other. */
+  idle(): Promise<void> {
+    if (this.unanswered === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.idleWaiters.push(resolve);
+    });
+  }
+
+  private refusal(more: number): EchoStoreError | undefined {
+    if (this.connection.isUp || this.unanswered + more <= this.limits.bufferLimit) return undefined;
+    const message = `the server cannot be reached and ${this.unanswered} jobs are waiting for it already`;
+    return new EchoStoreError('ECHO_BUFFER_FULL', message, true);
+  }
+
+  private flush(): void {
+    const turns = [...this.turns];
+    this.turns.clear();
+    this.connection.cork();
+    for (const [keys, turn] of turns) {
+      let at = 0;
+      for (const portion of portions(turn.items)) {
+        this.deliver(keys, portion, turn, at);
+        at += portion.length;
+      }
+    }
+    this.connection.uncork();
+  }
+
+  private deliver(keys: QueueKeys, items: EnqueueItem[], turn: Turn, at: number): void {
+    this.send(keys, items).then(
+      (results) => {
+        for (let i = 0; i < results.length; i++) turn.resolvers[at + i]!(results[i]!);
+      },
+      (error) => {
+        for (let i = 0; i < items.length; i++) turn.rejecters[at + i]!(error);
+      },
+    );
+  }
+
+  private async send(keys: QueueKeys, items: EnqueueItem[]): Promise<EnqueueResult[]> {
+    const { timeoutMs } = this.limits;
+    try {
+      const landed = await this.executor.run(enqueue, keys, items, Number.isFinite(timeoutMs) ? timeoutMs : undefined);
+      return items.map(({ id }, i) => ({ id, status: landed[i] ? 'landed' : 'duplicate' }));
+    } finally {
+      this.unanswered -= items.length;
+      if (this.unanswered === 0) {
+        const waiters = this.idleWaiters;
+        this.idleWaiters = [];
+        for (const resolve of waiters) resolve();
+      }
+    }
+  }
+}
+
+/** In order, each small enough for one script call. */
+function portions(items: EnqueueItem[]): EnqueueItem[][] {
+  const all: EnqueueItem[][] = [];
+  let portion: EnqueueItem[] = [];
+  let bytes = 0;
+  for (const item of items) {
+    if (portion.length === MOST_PER_CALL || (bytes + item.payload.length > MOST_BYTES_PER_CALL && portion.length > 0)) {
+      all.push(portion);
+      portion = [];
+      bytes = 0;
+    }
+    portion.push(item);
+    bytes += item.payload.length;
+  }
+  if (portion.length > 0) all.push(portion);
+  return all;
+}

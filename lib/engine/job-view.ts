@@ -1,0 +1,50 @@
+import type { Codec, TravellingOptions } from '../kernel/codec.js';
+import type { JobState } from '../kernel/state.js';
+import type { Row } from '../wire/transitions/index.js';
+
+/** A job as it stands on the server. */
+export interface JobView {
+  id: string;
+  state: JobState;
+  name: string;
+  data: unknown;
+  opts: TravellingOptions | undefined;
+  payload: Buffer;
+  /** Claims so far. */
+  attempts: number;
+  /** Claims that do not count against the cap. */
+  uncharged: number;
+  /** Counted lapses of its lease. */
+  stalls: number;
+  priority: number;
+  cancelRequested: boolean;
+  lastError: string | undefined;
+  /** The newest kept failures, oldest first. */
+  errors: { attempt: number; text: string }[];
+  /** Of a kept `done` job, as its codec spelt it. */
+  result: Buffer | undefined;
+}
+
+export function viewOf(id: string, row: Row, codec: Codec): JobView {
+  const word = (field: string) => row.get(field)?.toString();
+  const number = (field: string) => Number(word(field) ?? 0);
+  const payload = row.get('payload') ?? Buffer.alloc(0);
+  const envelope = codec.decode(payload);
+  const attempts = word('errors')?.split(',') ?? [];
+  return {
+    id,
+    state: word('state') as JobState,
+    name: envelope?.name ?? '',
+    data: envelope ? envelope.data : payload,
+    opts: envelope?.opts,
+    payload,
+    attempts: number('attempts'),
+    uncharged: number('uncharged'),
+    stalls: number('stalls'),
+    priority: number('priority'),
+    cancelRequested: row.has('cancel'),
+    lastError: word('last_error'),
+    errors: attempts.map((attempt) => ({ attempt: Number(attempt), text: word(`error:${attempt}`) ?? '' })),
+    result: row.get('result'),
+  };
+}

@@ -1,0 +1,75 @@
+import type { Envelope, TravellingOptions } from '../kernel/codec.js';
+import { JobAborted } from '../kernel/outcome.js';
+import type { ClaimedRow } from '../wire/transitions/index.js';
+import type { Batch } from './leases.js';
+
+/** One run of a job, as its handler sees it. */
+export class Job<Data = unknown> {
+  readonly queue: string;
+  readonly id: string;
+  /** Empty when the payload was no envelope; `data` is then the payload itself. */
+  readonly name: string;
+  readonly data: Data;
+  /** Options that came with the job. */
+  readonly opts: Readonly<TravellingOptions> | undefined;
+  /** The bytes as they were enqueued. */
+  readonly payload: Buffer;
+  /** Claims so far, this one counted: never goes down. */
+  readonly attempts: number;
+  /** Which charged attempt this is, from 1. Releases and snoozes are not charged. */
+  readonly attempt: number;
+  /** What settles this claim, and no other. */
+  readonly token: string;
+
+  /** @internal the jobs claimed with it, which share a lease */
+  readonly batch: Batch;
+  /** @internal settled, given up or timed out: whatever the handler still does no longer counts */
+  finished = false;
+  /** @internal the handler has been called */
+  started = false;
+  /** @internal the lease is known to be lost */
+  lost = false;
+  /** @internal cancels the time limit */
+  limit: { cancel(): void } | undefined = undefined;
+  private controller: AbortController | undefined = undefined;
+  private abortedBy: JobAborted | undefined = undefined;
+
+  /** @internal */
+  constructor(queue: string, row: ClaimedRow, envelope: Envelope | undefined, batch: Batch) {
+    this.queue = queue;
+    this.id = row.id;
+    this.payload = row.payload;
+    this.attempts = row.attempts;
+    this.attempt = row.attempts - row.uncharged;
+    this.token = row.token;
+    this.batch = batch;
+    if (envelope === undefined) {
+      this.name = '';
+      this.data = row.payload as Data;
+      this.opts = undefined;
+    } else {
+      this.name = envelope.name;
+      this.data = envelope.data as Data;
+      this.opts = envelope.opts;
+    }
+  }
+
+  /**
+   * Fires when the work is no longer wanted: time limit, cancel, lease lost, or the end of the drain. Its `reason` is a
+   * {@link JobAborted}. Made on first use: a handler that does not look pays nothing.
+   */
+  get signal(): AbortSignal {
+    if (this.controller === undefined) {
+      this.controller = new AbortController();
+      if (this.abortedBy) this.controller.abort(this.abortedBy);
+    }
+    return this.controller.signal;
+  }
+
+  /** @internal */
+  abort(why: JobAborted['why'], message: string): void {
+    if (this.abortedBy) return;
+    this.abortedBy = new JobAborted(why, message);
+    this.controller?.abort(this.abortedBy);
+  }
+}

@@ -1,0 +1,87 @@
+import type { Clock, Timer } from '../kernel/clock.js';
+import { EchoStoreError } from '../kernel/errors.js';
+import type { JobId } from '../kernel/id.js';
+import type { Keyspace } from '../kernel/keyspace.js';
+import { Mint } from '../kernel/mint.js';
+import type { Executor } from '../wire/executor.js';
+import { asEchoError } from '../wire/faults.js';
+import { leaseNode, returnNode } from '../wire/node-lease.js';
+import type { Metronome } from './metronome.js';
+
+const LEASE_MS = 300_000;
+const PAUSE_AFTER_FAULT_MS = 250;
+
+/** Keeps a node number leased, so that ids can be minted without asking the server. */
+export class Minting {
+  private readonly mint: Mint;
+  private timer: Timer | undefined;
+  private renewing: Promise<void> | undefined;
+  private stopped = false;
+
+  constructor(
+    private readonly executor: Executor,
+    private readonly keyspace: Keyspace,
+    private readonly clock: Clock,
+    private readonly metronome: Metronome,
+    private readonly process: string,
+  ) {
+    this.mint = new Mint(clock);
+  }
+
+  /** Leases a number, or renews it; also after every reconnect. One call at a time. @throws EchoError */
+  renew(timeoutMs?: number): Promise<void> {
+    this.renewing ??= this.lease(timeoutMs).finally(() => {
+      this.renewing = undefined;
+    });
+    return this.renewing;
+  }
+
+  /** The next id, or undefined while no lease is safely valid. */
+  next(): JobId | undefined {
+    return this.mint.mint();
+  }
+
+  /** The next id. @throws EchoStoreError, retryable, while no lease is safely valid */
+  require(): JobId {
+    const id = this.mint.mint();
+    if (id !== undefined) return id;
+    this.renew().catch(() => undefined); // the caller is told below; the connection reports its own faults
+    throw new EchoStoreError(
+      'ECHO_UNREACHABLE',
+      'no id can be minted: the lease of the node number is not valid',
+      true,
+    );
+  }
+
+  /** Gives the number back. */
+  async stop(reachable: boolean): Promise<void> {
+    this.stopped = true;
+    this.timer?.cancel();
+    const { node } = this.mint;
+    if (node === undefined) return;
+    const lastMintedMs = Math.max(this.mint.lastMintedMs, 0);
+    this.mint.drop();
+    if (reachable) await returnNode(this.executor, this.keyspace, { process: this.process, node, lastMintedMs });
+  }
+
+  private async lease(timeoutMs: number | undefined): Promise<void> {
+    const held = this.mint.node;
+    try {
+      const call = { process: this.process, ttlMs: LEASE_MS, held, timeoutMs };
+      const lease = await leaseNode(this.executor, this.keyspace, this.clock, call);
+      if (this.stopped) return;
+      this.mint.adopt(lease);
+      this.again(LEASE_MS / 3);
+    } catch (error) {
+      if (!this.stopped) this.again(PAUSE_AFTER_FAULT_MS);
+      throw asEchoError(error);
+    }
+  }
+
+  private again(ms: number): void {
+    this.timer?.cancel();
+    this.timer = this.metronome.after(ms, () => {
+      this.renew().catch(() => undefined); // tried again after a pause; minting says so when the lease runs out
+    });
+  }
+}

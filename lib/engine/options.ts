@@ -1,0 +1,71 @@
+import { assertKnownKeys, assertOption, show } from '../kernel/arguments.js';
+import { type Clock, systemClock } from '../kernel/clock.js';
+import { type Codec, jsonCodec } from '../kernel/codec.js';
+import { EchoConfigError, type EchoError } from '../kernel/errors.js';
+import { assertPrefix, DEFAULT_PREFIX } from '../kernel/keyspace.js';
+import type { ConnectionSource } from '../wire/client.js';
+import { BRANDS, type Wire } from '../wire/fence.js';
+
+export interface EchoMqOptions {
+  /** A `redis://` or `rediss://` URL, client options (also Sentinel), `{ cluster: [...] }`, or a client to copy. */
+  connection: ConnectionSource;
+  /** What every key begins with, 1 to 64 of `[A-Za-z0-9_.:-]`. Default `emq`. */
+  prefix?: string;
+  /** Generation of the wire: 6, or 4 for keys shared with older clients. Default 6. */
+  wire?: Wire;
+  /** Time for the first connection. Default 10 s. */
+  connectTimeoutMs?: number;
+  /** Time for the answer to a call; then it rejects with a retryable EchoTimeoutError. Default 5 s. */
+  requestTimeoutMs?: number;
+  /** The same for enqueue. `Infinity` buffers jobs until the server is back. Default `requestTimeoutMs`. */
+  enqueueTimeoutMs?: number;
+  /** Jobs that may wait while the server cannot be reached; more are refused at once. Default 100,000. */
+  enqueueBufferLimit?: number;
+  /** Largest payload. Default 10 MiB. */
+  maxPayloadBytes?: number;
+  /** How jobs become bytes. Default JSON. */
+  codec?: Codec;
+  /** Told of trouble nobody asked about (a lost connection, a refused renewal). Default: a process warning. */
+  onError?: (error: EchoError) => void;
+  /** @internal */
+  clock?: Clock;
+}
+
+export type EchoMqSettings = Required<EchoMqOptions>;
+
+const DEFAULTS = {
+  prefix: DEFAULT_PREFIX,
+  wire: 6,
+  connectTimeoutMs: 10_000,
+  requestTimeoutMs: 5000,
+  enqueueBufferLimit: 100_000,
+  maxPayloadBytes: 10 * 1024 * 1024,
+  codec: jsonCodec,
+  onError: (error: EchoError) => process.emitWarning(error),
+  clock: systemClock,
+} satisfies Partial<EchoMqOptions>;
+
+const KNOWN = new Set(['connection', 'enqueueTimeoutMs', ...Object.keys(DEFAULTS)]);
+
+/** @throws EchoConfigError naming the option */
+export function echoMqSettings(options: EchoMqOptions): EchoMqSettings {
+  assertKnownKeys(options, KNOWN, 'EchoMq options', EchoConfigError);
+  if (options.connection === undefined) {
+    throw new EchoConfigError("option 'connection' is missing: say where the server is, it is never guessed");
+  }
+  const given = Object.fromEntries(
+    Object.entries(options).filter(([, value]) => value !== undefined),
+  ) as unknown as EchoMqOptions;
+  const merged = { ...DEFAULTS, ...given };
+  const settings: EchoMqSettings = { ...merged, enqueueTimeoutMs: merged.enqueueTimeoutMs ?? merged.requestTimeoutMs };
+  assertPrefix(settings.prefix);
+  if (!Object.hasOwn(BRANDS, settings.wire))
+    throw new EchoConfigError(`option 'wire' is 4 or 6, got ${show(settings.wire)}`);
+  assertOption(settings.connectTimeoutMs, 'connectTimeoutMs', 1);
+  assertOption(settings.requestTimeoutMs, 'requestTimeoutMs', 1);
+  if (settings.enqueueTimeoutMs !== Number.POSITIVE_INFINITY)
+    assertOption(settings.enqueueTimeoutMs, 'enqueueTimeoutMs', 1);
+  assertOption(settings.enqueueBufferLimit, 'enqueueBufferLimit', 0);
+  assertOption(settings.maxPayloadBytes, 'maxPayloadBytes', 1);
+  return settings;
+}

@@ -1,0 +1,212 @@
+import type { Clock, Timer } from '../kernel/clock.js';
+import type { Codec } from '../kernel/codec.js';
+import { EchoConfigError, type EchoError, EchoStateError, EchoStoreError } from '../kernel/errors.js';
+import type { QueueKeys } from '../kernel/keyspace.js';
+import type { ClientFactory } from '../wire/client.js';
+import type { Connection } from '../wire/connection.js';
+import type { Executor } from '../wire/executor.js';
+import { Subscriber, type SubscriberEvents } from '../wire/subscriber.js';
+import { Beat } from './beat.js';
+import { Consumer, type ConsumerHost, type Handler } from './consumer.js';
+import type { ConsumerSettings } from './consumer-options.js';
+import type { Metronome } from './metronome.js';
+
+export interface PumpParts {
+  connection: Connection;
+  executor: Executor;
+  metronome: Metronome;
+  clock: Clock;
+  codec: Codec;
+  factory: ClientFactory;
+  process: string;
+  /** Claims carry an epoch on this wire. */
+  epochs: boolean;
+  fault(error: EchoError): void;
+}
+
+const PING_MS = 2000;
+const SILENCE_MS = 3000;
+const SECOND_LOOK_MS = 50;
+const COMMAND_SILENCE_MS = 5000;
+
+/**
+ * Owns a process's consumers: hears of work on one connection for all of them, sends what a turn of the event loop has
+ * gathered, keeps the beat, and sees to it that a dead socket is not trusted.
+ */
+export class Pump implements ConsumerHost, SubscriberEvents {
+  readonly executor: Executor;
+  readonly metronome: Metronome;
+  readonly clock: Clock;
+  readonly codec: Codec;
+  readonly process: string;
+  private readonly consumers = new Map<string, Consumer>();
+  private readonly pulse: Beat;
+  private subscriber: Subscriber | undefined;
+  private marked = new Set<Consumer>();
+  private watch: Timer | undefined;
+  private closing = false;
+
+  constructor(private readonly parts: PumpParts) {
+    this.executor = parts.executor;
+    this.metronome = parts.metronome;
+    this.clock = parts.clock;
+    this.codec = parts.codec;
+    this.process = parts.process;
+    this.pulse = new Beat(this, parts.connection.cluster, () => parts.clock.monotonic());
+    parts.connection.listen({
+      up: () => this.reconnected(),
+      down: (reason) => {
+        if (this.consumers.size > 0) parts.fault(reason);
+      },
+    });
+  }
+
+  get isUp(): boolean {
+    return this.parts.connection.isUp;
+  }
+
+  /** @throws EchoConfigError when the queue has a consumer already */
+  serve(keys: QueueKeys, settings: ConsumerSettings, handler: Handler): Consumer {
+    if (this.closing) throw new EchoStateError('this EchoMq is closing: it consumes nothing more');
+    if (this.consumers.has(keys.queue)) {
+      throw new EchoConfigError(
+        `queue '${keys.queue}' has a consumer in this process already: one serves it, with slots`,
+      );
+    }
+    const consumer = new Consumer(this, keys, settings, handler);
+    this.consumers.set(keys.queue, consumer);
+    this.pulse.add(consumer);
+    this.listenFor(keys);
+    return consumer;
+  }
+
+  /** The consumers, by queue. */
+  get serving(): ReadonlyMap<string, Consumer> {
+    return this.consumers;
+  }
+
+  /** Queues whose beat this process leads. */
+  get leading(): string[] {
+    return this.pulse.led;
+  }
+
+  /** Closes every consumer. `others` resolves without the handler it is called from, `all` with it. */
+  close(): { others: Promise<unknown>; all: Promise<unknown> } {
+    this.closing = true;
+    const consumers = [...this.consumers.values()];
+    return {
+      others: Promise.all(consumers.map((consumer) => consumer.close())),
+      all: Promise.all(consumers.map((consumer) => consumer.drained())),
+    };
+  }
+
+  /** Ends the timers and the subscriber, after the consumers are done. */
+  async end(): Promise<void> {
+    this.watch?.cancel();
+    this.pulse.stop();
+    await this.subscriber?.close();
+  }
+
+  epoch(keys: QueueKeys): string | undefined {
+    return this.parts.epochs ? this.parts.connection.epoch(keys) : undefined;
+  }
+
+  mark(consumer: Consumer): void {
+    if (this.marked.size === 0) setImmediate(() => this.turn());
+    this.marked.add(consumer);
+  }
+
+  async withdraw(consumer: Consumer): Promise<void> {
+    this.consumers.delete(consumer.queue);
+    this.subscriber?.remove(consumer.keys);
+    try {
+      await this.pulse.remove(consumer);
+    } catch (error) {
+      this.fault(error as EchoError); // leadership then ends by itself
+    }
+  }
+
+  fault(error: EchoError): void {
+    this.parts.fault(error);
+  }
+
+  // What the subscriber hears.
+
+  wake(queue: string): void {
+    this.consumers.get(queue)?.wake();
+  }
+
+  beat(queue: string, inMs: number): void {
+    this.pulse.sooner(queue, inMs);
+  }
+
+  leaderless(): void {
+    if (!this.closing) this.pulse.soon();
+  }
+
+  cancelled(queue: string, id: string): void {
+    this.consumers.get(queue)?.cancelled(id);
+  }
+
+  paused(queue: string): void {
+    this.consumers.get(queue)?.queuePaused();
+  }
+
+  listening(queues: string[]): void {
+    this.pulse.soon();
+    for (const queue of queues) this.consumers.get(queue)?.listen();
+  }
+
+  private turn(): void {
+    const consumers = this.marked;
+    this.marked = new Set();
+    const { connection } = this.parts;
+    connection.cork();
+    for (const consumer of consumers) consumer.turn();
+    connection.uncork();
+  }
+
+  private listenFor(keys: QueueKeys): void {
+    if (this.subscriber === undefined) {
+      this.subscriber = new Subscriber(this.parts.factory, this.clock, this.process, this);
+      this.watch = this.metronome.after(PING_MS, () => this.look());
+    }
+    this.subscriber.add(keys);
+  }
+
+  private reconnected(): void {
+    if (this.consumers.size === 0) return;
+    this.pulse.soon();
+    for (const consumer of this.consumers.values()) consumer.reconnected();
+  }
+
+  /** A socket can be dead without having ended. */
+  private look(): void {
+    this.watch = this.metronome.after(PING_MS, () => this.look());
+    if (this.silent()) {
+      // After a blocked event loop the answer may lie in the socket, unread: let it be delivered, then look again.
+      this.metronome.after(SECOND_LOOK_MS, () => this.resetSilent());
+      return;
+    }
+    this.subscriber?.ping();
+  }
+
+  private silent(): boolean {
+    return (
+      (this.subscriber?.silentMs ?? 0) > SILENCE_MS || this.parts.connection.oldestUnansweredMs > COMMAND_SILENCE_MS
+    );
+  }
+
+  private resetSilent(): void {
+    const quiet = (what: string) =>
+      new EchoStoreError('ECHO_UNREACHABLE', `the ${what} connection has gone silent; a new one is made`, true);
+    if ((this.subscriber?.silentMs ?? 0) > SILENCE_MS) {
+      this.fault(quiet('subscriber'));
+      this.subscriber?.reset();
+    }
+    if (this.parts.connection.oldestUnansweredMs > COMMAND_SILENCE_MS) {
+      this.fault(quiet('command'));
+      this.parts.connection.reset();
+    }
+  }
+}

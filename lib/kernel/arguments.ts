@@ -1,0 +1,49 @@
+import { EchoArgumentError, EchoConfigError } from './errors.js';
+
+/** Checks of what users hand in; each names the argument and throws before anything is sent. */
+
+type Fault = new (message: string) => Error;
+
+/** A whole number within bounds. */
+export function assertInteger(
+  value: unknown,
+  name: string,
+  min: number,
+  max = Number.MAX_SAFE_INTEGER,
+  Fault: Fault = EchoArgumentError,
+): asserts value is number {
+  if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) return;
+  const range = max === Number.MAX_SAFE_INTEGER ? `from ${min}` : `from ${min} to ${max}`;
+  throw new Fault(`${name} must be a whole number ${range}, got ${show(value)}`);
+}
+
+/** An object whose keys are all known: a misspelt option must not be passed over. */
+export function assertKnownKeys(
+  value: unknown,
+  known: ReadonlySet<string>,
+  what: string,
+  Fault: Fault = EchoArgumentError,
+): asserts value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new Fault(`${what} must be an object, got ${show(value)}`);
+  }
+  for (const key of Object.keys(value)) {
+    if (!known.has(key)) throw new Fault(`${what}: unknown option '${key}'. Known are ${[...known].join(', ')}`);
+  }
+}
+
+/** The same for options, whose faults are configuration errors. */
+export function assertOption(value: unknown, name: string, min: number, max?: number): asserts value is number {
+  assertInteger(value, `option '${name}'`, min, max, EchoConfigError);
+}
+
+export function assertBoolean(value: unknown, name: string): asserts value is boolean {
+  if (typeof value !== 'boolean')
+    throw new EchoConfigError(`option '${name}' must be true or false, got ${show(value)}`);
+}
+
+export function show(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}...` : value);
+  if (typeof value === 'object' || typeof value === 'function') return value === null ? 'null' : typeof value;
+  return String(value);
+}

@@ -1,0 +1,82 @@
+import type { JobBackoff } from './backoff.js';
+import { EchoArgumentError } from './errors.js';
+
+/** Per-job options that travel inside the payload; the server has no need of them. */
+export interface TravellingOptions {
+  /** Failed attempts before the job is buried. */
+  attempts?: number;
+  backoff?: JobBackoff;
+  timeoutMs?: number;
+  keepMs?: number;
+}
+
+/** What a payload says to a consumer. */
+export interface Envelope {
+  /** Empty when the payload is no envelope. */
+  name: string;
+  data: unknown;
+  opts: TravellingOptions | undefined;
+}
+
+/** Turns jobs into bytes and back. Replace it to encrypt, compress, or use another format. */
+export interface Codec {
+  /** A string is sent as UTF-8. @throws anything: becomes an EchoArgumentError, nothing is sent */
+  encode(name: string, data: unknown, opts: TravellingOptions | undefined): string | Buffer;
+  /** Undefined when the bytes are no envelope; the handler then gets them as they are. */
+  decode(payload: Buffer): Envelope | undefined;
+  /** A handler's return value. */
+  encodeResult(result: unknown): string | Buffer;
+}
+
+const OPENING_BRACE = 0x7b;
+const ENVELOPE_KEYS = new Set(['name', 'data', 'opts']);
+const NOTHING = 'null';
+
+/** The default envelope: JSON `{"name","data","opts"}`, absent parts left out. */
+export const jsonCodec: Codec = {
+  encode(name, data, opts) {
+    let text = `{"name":${JSON.stringify(name)}`;
+    if (data !== undefined) text += `,"data":${json(data, 'data')}`;
+    if (opts !== undefined) text += `,"opts":${JSON.stringify(opts)}`;
+    return `${text}}`;
+  },
+
+  decode(payload) {
+    if (payload[0] !== OPENING_BRACE) return undefined;
+    let value: Record<string, unknown>;
+    try {
+      value = JSON.parse(payload.toString());
+    } catch {
+      return undefined; // not JSON, so not ours: the bytes themselves are the data
+    }
+    if (typeof value.name !== 'string') return undefined;
+    for (const key in value) if (!ENVELOPE_KEYS.has(key)) return undefined;
+    return { name: value.name, data: value.data, opts: optionsOf(value.opts) };
+  },
+
+  encodeResult(result) {
+    return result === undefined ? NOTHING : json(result, 'result');
+  },
+};
+
+function optionsOf(value: unknown): TravellingOptions | undefined {
+  return typeof value === 'object' && value !== null ? (value as TravellingOptions) : undefined;
+}
+
+/** JSON, but never silently something else: what JSON would turn into null or a foreign shape is refused. */
+function json(value: unknown, what: string): string {
+  if (typeof value === 'number' && !Number.isFinite(value)) throw refused(what, `${value}`);
+  if (value instanceof Uint8Array) throw refused(what, 'a Buffer or Uint8Array (encode it as base64, or set a codec)');
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch (error) {
+    throw new EchoArgumentError(`${what} cannot be serialised: ${(error as Error).message}`, error);
+  }
+  if (text === undefined) throw refused(what, `a ${typeof value}`);
+  return text;
+}
+
+function refused(what: string, kind: string): EchoArgumentError {
+  return new EchoArgumentError(`${what} cannot be serialised as JSON: it is ${kind}`);
+}

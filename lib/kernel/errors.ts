@@ -1,0 +1,69 @@
+/**
+ * Errors that reach a user. Each class has a stable `code` and a `retryable` flag; nobody has to parse a message.
+ * Refusals inside a race ('gone', 'stale', ...) are values, not errors: see outcome.ts.
+ */
+export abstract class EchoError extends Error {
+  /** Stable, machine-readable. */
+  readonly code: string;
+  /** True when the same call may succeed later without being changed. */
+  readonly retryable: boolean;
+
+  protected constructor(code: string, message: string, retryable: boolean, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = new.target.name;
+    this.code = code;
+    this.retryable = retryable;
+  }
+}
+
+/** An option is missing, unknown or out of range. Raised at connect, consume or boot; never later. */
+export class EchoConfigError extends EchoError {
+  constructor(message: string, cause?: unknown) {
+    super('ECHO_CONFIG', message, false, cause);
+  }
+}
+
+/** Handlers cannot be wired as declared (two for one name, a processor without a queue). Raised at boot. */
+export class EchoRegistrationError extends EchoError {
+  constructor(message: string) {
+    super('ECHO_REGISTRATION', message, false);
+  }
+}
+
+/** An argument makes no sense. Raised before a byte is sent; nothing was written. */
+export class EchoArgumentError extends EchoError {
+  constructor(message: string, cause?: unknown) {
+    super('EMQARG', message, false, cause);
+  }
+}
+
+/**
+ * The server refused, or could not be reached. `code` is the server's tag (`OOM`, `READONLY`, `EMQTYPE`, ...) or
+ * `ECHO_UNREACHABLE`.
+ */
+export class EchoStoreError extends EchoError {
+  constructor(code: string, message: string, retryable: boolean, cause?: unknown) {
+    super(code, message, retryable, cause);
+  }
+}
+
+/** No answer within the configured time. Whether the server did the work is unknown; a minted id makes a repeat safe. */
+export class EchoTimeoutError extends EchoError {
+  constructor(message: string, cause?: unknown) {
+    super('ECHO_TIMEOUT', message, true, cause);
+  }
+}
+
+/** The call does not apply in the present state (a closed client, a queue with running jobs). */
+export class EchoStateError extends EchoError {
+  constructor(message: string, code = 'ECHO_STATE') {
+    super(code, message, false);
+  }
+}
+
+/** The server's keys belong to another generation of the wire. */
+export class EchoWireError extends EchoError {
+  constructor(message: string) {
+    super('EMQWIRE', message, false);
+  }
+}

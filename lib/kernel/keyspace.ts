@@ -1,0 +1,122 @@
+import { EchoArgumentError, EchoConfigError } from './errors.js';
+
+export const DEFAULT_PREFIX = 'emq';
+
+const PREFIX = /^[A-Za-z0-9_.:-]{1,64}$/;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what a queue name must not hold
+const FORBIDDEN_IN_NAME = /[{}\u0000-\u001f\u007f-\u009f]/;
+const LONGEST_NAME_BYTES = 200;
+
+/** The keys of one queue. All of them carry the queue's name in braces and so share a cluster slot. */
+export interface QueueKeys {
+  readonly queue: string;
+  readonly base: string;
+  readonly pending: string;
+  readonly active: string;
+  readonly schedule: string;
+  readonly dead: string;
+  readonly waiting: string;
+  readonly paused: string;
+  readonly relayed: string;
+  readonly leader: string;
+  readonly version: string;
+  /** The row of a job. */
+  row(id: string): string;
+  /** The channel on which one process is woken. */
+  wakeChannel(process: string): string;
+  /** The channel on which every process that serves the queue hears of new times, freed leadership and cancels. */
+  beatChannel: string;
+}
+
+/** Names of the fixed keys a transition can declare. */
+export type KeyName = 'pending' | 'active' | 'schedule' | 'dead' | 'paused' | 'relayed' | 'leader' | 'waiting' | 'base';
+
+/** @throws EchoArgumentError unless it is 1 to 200 bytes of UTF-8 without braces, controls or outer blanks */
+export function assertQueueName(name: unknown): asserts name is string {
+  if (typeof name !== 'string') throw new EchoArgumentError(`queue name must be a string, got ${typeof name}`);
+  const fault = faultOfName(name);
+  if (fault) throw new EchoArgumentError(`queue name ${JSON.stringify(name.slice(0, 60))} ${fault}`);
+}
+
+function faultOfName(name: string): string | undefined {
+  if (name.length === 0) return 'is empty';
+  if (!name.isWellFormed()) return 'holds half a surrogate pair, which UTF-8 cannot carry';
+  if (Buffer.byteLength(name) > LONGEST_NAME_BYTES) return `is longer than ${LONGEST_NAME_BYTES} bytes`;
+  if (FORBIDDEN_IN_NAME.test(name)) return 'holds a brace or a control character';
+  if (name !== name.trim()) return 'begins or ends with a blank';
+  return undefined;
+}
+
+/** @throws EchoConfigError unless it is 1 to 64 of `[A-Za-z0-9_.:-]` */
+export function assertPrefix(prefix: unknown): asserts prefix is string {
+  if (typeof prefix !== 'string' || !PREFIX.test(prefix)) {
+    throw new EchoConfigError("option 'prefix' must be 1 to 64 characters of A-Z a-z 0-9 _ . : -");
+  }
+}
+
+class Keys implements QueueKeys {
+  readonly base: string;
+  readonly pending: string;
+  readonly active: string;
+  readonly schedule: string;
+  readonly dead: string;
+  readonly waiting: string;
+  readonly paused: string;
+  readonly relayed: string;
+  readonly leader: string;
+  readonly version: string;
+  readonly beatChannel: string;
+
+  constructor(
+    readonly queue: string,
+    prefix: string,
+  ) {
+    const base = `${prefix}:{${queue}}:`;
+    this.base = base;
+    this.pending = `${base}pending`;
+    this.active = `${base}active`;
+    this.schedule = `${base}schedule`;
+    this.dead = `${base}dead`;
+    this.waiting = `${base}waiting`;
+    this.paused = `${base}paused`;
+    this.relayed = `${base}relayed`;
+    this.leader = `${base}leader`;
+    this.version = `${base}version`;
+    this.beatChannel = `${base}beat`;
+  }
+
+  row(id: string): string {
+    return `${this.base}job:${id}`;
+  }
+
+  wakeChannel(process: string): string {
+    return `${this.base}w:${process}`;
+  }
+}
+
+/** Makes keys from names, once per queue. */
+export class Keyspace {
+  private readonly made = new Map<string, QueueKeys>();
+  /** Keys that belong to the whole prefix: the brand, the node numbers, their owners. */
+  readonly version: string;
+  readonly nodes: string;
+  readonly nodeOwners: string;
+
+  constructor(readonly prefix: string = DEFAULT_PREFIX) {
+    assertPrefix(prefix);
+    const base = `{${prefix}}:`;
+    this.version = `${base}version`;
+    this.nodes = `${base}nodes`;
+    this.nodeOwners = `${base}nodes:owner`;
+  }
+
+  /** @throws EchoArgumentError when the name is refused */
+  queue(name: string): QueueKeys {
+    const known = this.made.get(name);
+    if (known !== undefined) return known;
+    assertQueueName(name);
+    const keys = new Keys(name, this.prefix);
+    this.made.set(name, keys);
+    return keys;
+  }
+}

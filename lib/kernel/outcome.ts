@@ -1,0 +1,59 @@
+/** What a transition answers for one job: a normal outcome of a race, not an exception. */
+export type Outcome = 'ok' | 'gone' | 'stale' | 'wrong_state';
+
+/** What `extend` answers: `cancelled` means extended, but asked to stop working. */
+export type ExtendOutcome = Outcome | 'cancelled';
+
+/** What `retry` answers: where the job went, or why it did not. */
+export type RetryOutcome = 'scheduled' | 'pending' | 'dead' | Exclude<Outcome, 'ok'>;
+
+/** What `cancel` answers: `removed` before it ran, `stopping` when a running job was asked to stop. */
+export type CancelOutcome = 'removed' | 'stopping' | 'gone' | 'wrong_state';
+
+/** The server's codes for an item. */
+export const CODE = { done: 1, gone: 0, stale: -1, wrongState: -2, alsoCancelled: 2 } as const;
+
+export function outcomeOf(code: number): Outcome {
+  switch (code) {
+    case CODE.gone:
+      return 'gone';
+    case CODE.stale:
+      return 'stale';
+    case CODE.wrongState:
+      return 'wrong_state';
+    default:
+      return 'ok';
+  }
+}
+
+/** Thrown by a handler: bury the job at once, whatever attempts it has left. */
+export class Discard extends Error {
+  constructor(reason = 'discarded by its handler') {
+    super(reason);
+    this.name = 'Discard';
+  }
+}
+
+/** Thrown by a handler: put the job back for `ms` milliseconds without charging the attempt. */
+export class Snooze extends Error {
+  readonly ms: number;
+
+  /** @throws RangeError unless `ms` is a whole number of milliseconds, 0 to 2^53-1 */
+  constructor(ms: number) {
+    super(`snoozed for ${ms} ms`);
+    this.name = 'Snooze';
+    if (!Number.isSafeInteger(ms) || ms < 0) throw new RangeError(`Snooze takes whole milliseconds from 0, got ${ms}`);
+    this.ms = ms;
+  }
+}
+
+/** Why `job.signal` fired; the signal's `reason` is one of these. */
+export class JobAborted extends Error {
+  constructor(
+    readonly why: 'timeout' | 'cancelled' | 'lease_lost' | 'shutdown',
+    message: string,
+  ) {
+    super(message);
+    this.name = 'JobAborted';
+  }
+}

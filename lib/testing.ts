@@ -1,0 +1,1 @@
+export { EchoMq } from './engine/echomq.js';

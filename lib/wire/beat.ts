@@ -1,0 +1,45 @@
+import type { QueueKeys } from '../kernel/keyspace.js';
+import type { Executor } from './executor.js';
+import { array, integer } from './reply.js';
+
+/** What one queue wants of a process, in milliseconds from the server's now; undefined when there is nothing. */
+export interface Standing {
+  leads: boolean;
+  nextRunInMs: number | undefined;
+  nextDeadlineInMs: number | undefined;
+  claimable: boolean;
+}
+
+/** Queues one `lead` call can look after. */
+export const QUEUES_PER_BEAT = 100;
+const NUMBERS_PER_QUEUE = 5;
+
+/** One beat for queues of one slot (any queues, when the server is no cluster). @throws EchoError */
+export async function lead(
+  executor: Executor,
+  queues: readonly QueueKeys[],
+  call: { process: string; ttlMs: number },
+): Promise<Standing[]> {
+  const keys = queues.map((queue) => queue.leader).concat(queues[0]!.base);
+  const reply = await executor.script('lead', keys, [call.process, call.ttlMs], { resend: false });
+  const n = array(reply).map(integer);
+  return queues.map((_, i) => {
+    const at = i * NUMBERS_PER_QUEUE;
+    return {
+      leads: n[at] === 1,
+      nextRunInMs: present(n[at + 1]!),
+      nextDeadlineInMs: present(n[at + 2]!),
+      claimable: n[at + 4] === 1,
+    };
+  });
+}
+
+/** Gives back what this process leads, and its place among the hungry. */
+export async function resign(executor: Executor, queues: readonly QueueKeys[], process: string): Promise<void> {
+  const keys = queues.map((queue) => queue.leader).concat(queues[0]!.base);
+  await executor.script('resign', keys, [process], { resend: false, timeoutMs: 1000 });
+}
+
+function present(ms: number): number | undefined {
+  return ms < 0 ? undefined : ms;
+}

@@ -1,0 +1,277 @@
+import { Cluster, type ClusterNode, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
+import { show } from '../kernel/arguments.js';
+import { EchoConfigError } from '../kernel/errors.js';
+import type { Arg, Reply } from './reply.js';
+
+/** A cluster, by some of its nodes. `options` are those of the client library. */
+export interface ClusterSource {
+  cluster: ClusterNode[];
+  options?: ClusterOptions;
+}
+
+/**
+ * Where the server is: a `redis://` or `rediss://` URL, options of the client library (host, port, tls, sentinels, ...),
+ * the nodes of a cluster, or a client whose settings are taken over; that client itself is neither used nor closed.
+ */
+export type ConnectionSource = string | RedisOptions | ClusterSource | Redis | Cluster;
+
+/** One life of one connection. It does not reconnect, queue, or send anything twice: that is decided above it. */
+export interface Client {
+  readonly cluster: boolean;
+  connect(): Promise<void>;
+  /** Answers strings as bytes. Rejects with the client library's error. */
+  call(command: string, args: Arg[]): Promise<Reply>;
+  /** `INFO <section>` of the node that holds `key`. */
+  info(section: string, key: string): Promise<string>;
+  /** `SCAN` on the node that holds `key`. */
+  scan(key: string, cursor: string, pattern: string, count: number): Promise<Reply>;
+  subscribe(channels: string[]): Promise<void>;
+  unsubscribe(channels: string[]): Promise<void>;
+  onMessage(listener: (channel: string, message: string) => void): void;
+  /** Called once, when the connection is over for whatever reason. */
+  onEnd(listener: () => void): void;
+  onError(listener: (error: Error) => void): void;
+  /** Bytes written between the two go out together. */
+  cork(): void;
+  uncork(): void;
+  /** Ends it now, also when the other side is silent. */
+  destroy(): void;
+}
+
+export interface ClientFactory {
+  readonly cluster: boolean;
+  make(role: string): Client;
+}
+
+/**
+ * What makes a client safe here: a command is sent once, fails when its socket does, and is never held back. Time limits
+ * of the library would end only its own side of a command.
+ */
+const OURS: RedisOptions = {
+  lazyConnect: true,
+  retryStrategy: () => null,
+  autoResendUnfulfilledCommands: false,
+  autoResubscribe: false,
+  enableOfflineQueue: false,
+  enableAutoPipelining: false,
+  maxRetriesPerRequest: null,
+  reconnectOnError: null,
+  commandTimeout: undefined,
+  socketTimeout: undefined,
+  stringNumbers: false,
+  monitor: false,
+  readOnly: false,
+};
+
+/** @throws EchoConfigError when the source is malformed, or has a `keyPrefix` */
+export function clientFactory(source: ConnectionSource): ClientFactory {
+  if (typeof source === 'string') return fromUrl(source);
+  if (typeof source !== 'object' || source === null) {
+    throw new EchoConfigError(`option 'connection' must be a URL, options or a client, got ${show(source)}`);
+  }
+  if (isCluster(source)) return fromClusterClient(source);
+  if (isRedis(source)) {
+    refuseKeyPrefix(source.options);
+    return standalone((overrides) => source.duplicate(overrides));
+  }
+  if ('cluster' in source) return fromClusterSource(source);
+  refuseKeyPrefix(source);
+  return standalone((overrides) => new Redis({ ...source, ...overrides }));
+}
+
+function fromUrl(url: string): ClientFactory {
+  let protocol: string;
+  try {
+    protocol = new URL(url).protocol;
+  } catch {
+    throw new EchoConfigError("option 'connection' is not a URL like redis://host:6379");
+  }
+  if (protocol !== 'redis:' && protocol !== 'rediss:') {
+    throw new EchoConfigError(`option 'connection' must begin with redis:// or rediss://, not ${protocol}`);
+  }
+  if (/[?&]keyPrefix=/i.test(url)) refuseKeyPrefix({ keyPrefix: 'x' });
+  return standalone((overrides) => new Redis(url, overrides));
+}
+
+function standalone(open: (overrides: RedisOptions) => Redis): ClientFactory {
+  return {
+    cluster: false,
+    make: (role) => new RedisClient(open({ ...OURS, connectionName: `echomq:${role}` })),
+  };
+}
+
+function fromClusterSource({ cluster, options = {} }: ClusterSource): ClientFactory {
+  if (!Array.isArray(cluster) || cluster.length === 0) {
+    throw new EchoConfigError("option 'connection.cluster' must list at least one node");
+  }
+  refuseKeyPrefix(options);
+  refuseKeyPrefix(options.redisOptions ?? {});
+  return clustered((overrides) => new Cluster(cluster, { ...options, ...overrides }), options);
+}
+
+function fromClusterClient(client: Cluster): ClientFactory {
+  refuseKeyPrefix(client.options);
+  refuseKeyPrefix(client.options.redisOptions ?? {});
+  return clustered((overrides) => client.duplicate([], overrides), client.options);
+}
+
+function clustered(open: (overrides: ClusterOptions) => Cluster, given: ClusterOptions): ClientFactory {
+  const { lazyConnect, retryStrategy, maxRetriesPerRequest, ...forNodes } = OURS;
+  return {
+    cluster: true,
+    make: (role) =>
+      new ClusterClient(
+        open({
+          lazyConnect: true,
+          clusterRetryStrategy: () => null,
+          enableOfflineQueue: false,
+          enableAutoPipelining: false,
+          shardedSubscribers: true,
+          redisOptions: { ...given.redisOptions, ...forNodes, connectionName: `echomq:${role}` },
+        } as ClusterOptions),
+      ),
+  };
+}
+
+function refuseKeyPrefix(options: { keyPrefix?: string | Buffer | undefined }): void {
+  if (options.keyPrefix) {
+    throw new EchoConfigError(
+      "option 'connection' has a keyPrefix: it would be put before some keys and not before others. Use option 'prefix'",
+    );
+  }
+}
+
+function isRedis(source: object): source is Redis {
+  return 'duplicate' in source && typeof source.duplicate === 'function' && 'options' in source;
+}
+
+function isCluster(source: object): source is Cluster {
+  return isRedis(source) && 'isCluster' in source && source.isCluster === true;
+}
+
+abstract class LibraryClient<C extends Redis | Cluster> {
+  constructor(protected readonly client: C) {
+    // The library prints errors that nobody listens to.
+    client.on('error', () => undefined);
+  }
+
+  connect(): Promise<void> {
+    return this.client.connect() as Promise<void>;
+  }
+
+  call(command: string, args: Arg[]): Promise<Reply> {
+    return this.client.callBuffer(command, args as string[]) as Promise<Reply>;
+  }
+
+  onEnd(listener: () => void): void {
+    this.client.once('end', listener);
+  }
+
+  onError(listener: (error: Error) => void): void {
+    this.client.on('error', listener);
+  }
+}
+
+class RedisClient extends LibraryClient<Redis> implements Client {
+  readonly cluster = false;
+
+  async info(section: string): Promise<string> {
+    return (await this.client.info(section)) as string;
+  }
+
+  scan(_key: string, cursor: string, pattern: string, count: number): Promise<Reply> {
+    return this.call('SCAN', [cursor, 'MATCH', pattern, 'COUNT', count]);
+  }
+
+  async subscribe(channels: string[]): Promise<void> {
+    await this.client.subscribe(...channels);
+  }
+
+  async unsubscribe(channels: string[]): Promise<void> {
+    await this.client.unsubscribe(...channels);
+  }
+
+  onMessage(listener: (channel: string, message: string) => void): void {
+    this.client.on('message', listener);
+  }
+
+  cork(): void {
+    this.socket?.cork();
+  }
+
+  uncork(): void {
+    this.socket?.uncork();
+  }
+
+  destroy(): void {
+    // An ended client would only start the timer that waits for its socket to close.
+    if (this.client.status === 'end') return;
+    this.client.disconnect();
+    // disconnect() says goodbye and waits for the other side; a silent one would keep the socket for minutes.
+    this.socket?.destroy();
+  }
+
+  private get socket(): import('node:net').Socket | undefined {
+    return (this.client as unknown as { stream?: import('node:net').Socket }).stream;
+  }
+}
+
+class ClusterClient extends LibraryClient<Cluster> implements Client {
+  readonly cluster = true;
+
+  override async connect(): Promise<void> {
+    await super.connect();
+    if (this.client.status !== 'ready') {
+      await new Promise<void>((resolve, reject) => {
+        this.client.once('ready', resolve);
+        this.client.once('end', () => reject(new Error('no node of the cluster answered')));
+      });
+    }
+  }
+
+  async info(section: string, key: string): Promise<string> {
+    return (await (await this.nodeOf(key)).info(section)) as string;
+  }
+
+  async scan(key: string, cursor: string, pattern: string, count: number): Promise<Reply> {
+    const args = [cursor, 'MATCH', pattern, 'COUNT', String(count)];
+    return (await (await this.nodeOf(key)).callBuffer('SCAN', args)) as Reply;
+  }
+
+  async subscribe(channels: string[]): Promise<void> {
+    await this.client.ssubscribe(...channels);
+  }
+
+  async unsubscribe(channels: string[]): Promise<void> {
+    await this.client.sunsubscribe(...channels);
+  }
+
+  onMessage(listener: (channel: string, message: string) => void): void {
+    this.client.on('smessage', listener);
+  }
+
+  cork(): void {
+    // many sockets: nothing to gather
+  }
+
+  uncork(): void {
+    // see cork
+  }
+
+  destroy(): void {
+    if (this.client.status !== 'end') this.client.disconnect();
+  }
+
+  /** For commands that name no key and so cannot be routed. */
+  private async nodeOf(key: string): Promise<Redis> {
+    const slot = integerOf(await this.client.call('CLUSTER', 'KEYSLOT', key));
+    const master = (this.client as unknown as { slots: string[][] }).slots[slot]?.[0];
+    const node = this.client.nodes('master').find((n) => `${n.options.host}:${n.options.port}` === master);
+    if (node === undefined) throw new Error(`no node of the cluster holds slot ${slot}`);
+    return node;
+  }
+}
+
+function integerOf(reply: unknown): number {
+  return typeof reply === 'number' ? reply : Number(String(reply));
+}

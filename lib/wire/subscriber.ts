@@ -1,0 +1,177 @@
+import type { Clock, Timer } from '../kernel/clock.js';
+import { type EchoError, EchoStoreError } from '../kernel/errors.js';
+import type { QueueKeys } from '../kernel/keyspace.js';
+import type { Client, ClientFactory } from './client.js';
+import { asEchoError, tagOf } from './faults.js';
+
+export interface SubscriberEvents {
+  /** Something may be claimable. */
+  wake(queue: string): void;
+  /** A new earliest time in so many milliseconds. */
+  beat(queue: string, inMs: number): void;
+  /** Nobody leads the queue any more. */
+  leaderless(queue: string): void;
+  cancelled(queue: string, id: string): void;
+  paused(queue: string): void;
+  /** The server has acknowledged the channels of these queues: from now on nothing is missed. */
+  listening(queues: string[]): void;
+  fault(error: EchoError): void;
+}
+
+const FIRST_PAUSE_MS = 20;
+const LONGEST_PAUSE_MS = 2000;
+const CANCEL = 'cancel:';
+
+/**
+ * The one connection on which a process hears of work, however many queues it serves. It has no commands in flight but
+ * SUBSCRIBE and PING; when its socket ends a new one is made and every channel subscribed again.
+ */
+export class Subscriber {
+  private client: Client | undefined;
+  private up = false;
+  private closed = false;
+  private failures = 0;
+  private pause: Timer | undefined;
+  private pinged: number | undefined;
+  private readonly queues = new Map<string, QueueKeys>();
+  private readonly meaning = new Map<string, { queue: string; wake: boolean }>();
+
+  constructor(
+    private readonly factory: ClientFactory,
+    private readonly clock: Clock,
+    private readonly process: string,
+    private readonly events: SubscriberEvents,
+  ) {}
+
+  /** Listens for a queue; `listening` says when that has taken effect. */
+  add(keys: QueueKeys): void {
+    this.queues.set(keys.queue, keys);
+    const [wake, beat] = this.channels(keys);
+    this.meaning.set(wake, { queue: keys.queue, wake: true });
+    this.meaning.set(beat, { queue: keys.queue, wake: false });
+    if (this.client === undefined) this.dial();
+    else if (this.up) this.subscribe(this.client, [keys]);
+  }
+
+  remove(keys: QueueKeys): void {
+    this.queues.delete(keys.queue);
+    const channels = this.channels(keys);
+    for (const channel of channels) this.meaning.delete(channel);
+    if (this.client && this.up) this.client.unsubscribe(channels).catch((error) => this.report(error));
+  }
+
+  /** Asks for a sign of life. */
+  ping(): void {
+    if (!this.client || !this.up || this.factory.cluster || this.pinged !== undefined) return;
+    this.pinged = this.clock.monotonic();
+    this.client.call('PING', []).then(
+      () => {
+        this.pinged = undefined;
+      },
+      () => undefined, // the socket ended: `ended` sees to it
+    );
+  }
+
+  /** Milliseconds a ping has been unanswered; 0 when none is. */
+  get silentMs(): number {
+    return this.pinged === undefined ? 0 : this.clock.monotonic() - this.pinged;
+  }
+
+  /** Destroys the socket, so that a new one is made. */
+  reset(): void {
+    this.client?.destroy();
+  }
+
+  async close(): Promise<void> {
+    if (this.closed) return;
+    this.closed = true;
+    this.pause?.cancel();
+    const { client } = this;
+    if (client === undefined) return;
+    await new Promise<void>((resolve) => {
+      client.onEnd(resolve);
+      client.destroy();
+    });
+  }
+
+  private channels(keys: QueueKeys): [string, string] {
+    return [keys.wakeChannel(this.process), keys.beatChannel];
+  }
+
+  private dial(): void {
+    if (this.closed) return;
+    const client = this.factory.make('subscriber');
+    this.client = client;
+    client.onMessage((channel, message) => this.hear(channel, message));
+    client.onError((error) => this.report(error));
+    client.onEnd(() => this.ended());
+    client
+      .connect()
+      .then(() => this.probe(client))
+      .then(
+        () => {
+          this.up = true;
+          this.subscribe(client, [...this.queues.values()]);
+        },
+        (error) => {
+          if (tagOf(error)) this.report(error); // a failed connect has had its own error event
+          client.destroy();
+        },
+      );
+  }
+
+  /** Scripts publish after they have written and so cannot fail there: whether they may is asked for beforehand. */
+  private async probe(client: Client): Promise<void> {
+    const [first] = this.queues.values();
+    if (first) await client.call(this.factory.cluster ? 'SPUBLISH' : 'PUBLISH', [first.beatChannel, 'probe']);
+  }
+
+  private subscribe(client: Client, queues: QueueKeys[]): void {
+    // In a cluster the channels of one call must share a slot; elsewhere one call takes them all.
+    const groups = this.factory.cluster ? queues.map((keys) => [keys]) : [queues];
+    for (const group of groups) {
+      if (group.length === 0) continue;
+      client.subscribe(group.flatMap((keys) => this.channels(keys))).then(
+        () => {
+          this.failures = 0;
+          this.events.listening(group.map((keys) => keys.queue));
+        },
+        (error) => {
+          this.report(error);
+          if (!this.closed) client.destroy();
+        },
+      );
+    }
+  }
+
+  private ended(): void {
+    this.client = undefined;
+    this.up = false;
+    this.pinged = undefined;
+    if (this.closed) return;
+    const pause = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(this.failures++, 10), LONGEST_PAUSE_MS);
+    this.pause = this.clock.after(pause * (0.5 + Math.random() / 2), () => this.dial());
+  }
+
+  private hear(channel: string, message: string): void {
+    const means = this.meaning.get(channel);
+    if (means === undefined) return;
+    const { queue } = means;
+    if (means.wake) this.events.wake(queue);
+    else if (message === 'lead') this.events.leaderless(queue);
+    else if (message === 'pause') this.events.paused(queue);
+    else if (message.startsWith(CANCEL)) this.events.cancelled(queue, message.slice(CANCEL.length));
+    else this.events.beat(queue, Number(message));
+  }
+
+  private report(error: unknown): void {
+    if (this.closed) return;
+    const fault = asEchoError(error);
+    const denied = tagOf(error) === 'NOPERM';
+    this.events.fault(
+      denied
+        ? new EchoStoreError('NOPERM', `the user may not use the channels of the queue: ${fault.message}`, false, error)
+        : fault,
+    );
+  }
+}

@@ -1,0 +1,12 @@
+import { integer } from '../reply.js';
+import { transition } from '../transition.js';
+
+export const obliterate = transition<{ force: boolean; limit: number }, number>({
+  name: 'obliterate',
+  keys: ['pending', 'base'],
+  args: 'force(0/1), limit',
+  answers: 'jobs removed; 0 when none are left',
+  resend: true,
+  encode: ({ force, limit }) => [force ? 1 : 0, limit],
+  decode: integer,
+});

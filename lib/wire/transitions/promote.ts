@@ -1,0 +1,28 @@
+import { array, integer } from '../reply.js';
+import { transition } from '../transition.js';
+
+export interface Promoted {
+  moved: number;
+  /** The next run-at on the server's clock, milliseconds since 1970; undefined when nothing waits. */
+  nextRunAt: number | undefined;
+  /** Milliseconds from the server's now until then. */
+  nextInMs: number | undefined;
+}
+
+export const promote = transition<{ limit: number }, Promoted>({
+  name: 'promote',
+  keys: ['schedule', 'pending', 'base'],
+  args: 'limit',
+  answers: 'moved, next run-at or -1, ms until then or -1',
+  resend: true,
+  encode: ({ limit }) => [limit],
+  decode(reply) {
+    const [moved, nextRunAt, nextInMs] = array(reply).map(integer) as [number, number, number];
+    return { moved, nextRunAt: from0(nextRunAt), nextInMs: from0(nextInMs) };
+  },
+});
+
+/** Absent is -1 on the wire. */
+export function from0(value: number): number | undefined {
+  return value < 0 ? undefined : value;
+}

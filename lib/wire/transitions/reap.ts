@@ -1,0 +1,32 @@
+import { array, integer } from '../reply.js';
+import { transition } from '../transition.js';
+import { from0 } from './promote.js';
+
+export interface ReapCall {
+  limit: number;
+  maxStalls: number;
+  epoch: string;
+  record: number;
+}
+
+export interface Reaped {
+  requeued: number;
+  died: number;
+  /** The next lease deadline on the server's clock, milliseconds since 1970; undefined when nothing is active. */
+  nextDeadline: number | undefined;
+  /** Milliseconds from the server's now until then. */
+  nextInMs: number | undefined;
+}
+
+export const reap = transition<ReapCall, Reaped>({
+  name: 'reap',
+  keys: ['active', 'pending', 'dead', 'base'],
+  args: 'limit, max_stalls, epoch, record',
+  answers: 'requeued, died, next deadline or -1, ms until then or -1',
+  resend: true,
+  encode: ({ limit, maxStalls, epoch, record }) => [limit, maxStalls, epoch, record],
+  decode(reply) {
+    const [requeued, died, nextDeadline, nextInMs] = array(reply).map(integer) as [number, number, number, number];
+    return { requeued, died, nextDeadline: from0(nextDeadline), nextInMs: from0(nextInMs) };
+  },
+});

@@ -1,0 +1,156 @@
+-- Stands in front of every script. Reads and refusals first, then writes: once a script has written, it must not fail.
+-- A hash `row` holds a job; its state is the set its id stands in. `base` ends in a colon.
+local call = redis.call
+local PUBLISH = 'PUBLISH' -- the cluster edition says SPUBLISH, so that a channel lives where its queue does
+local MAX_INT = 9007199254740991
+local CHUNK = 1000 -- unpack fails near 8,000
+local KEPT_ERRORS = 10
+local ERROR_BYTES = 4096
+
+local function refuse(tag, text)
+  return redis.error_reply(tag .. ' ' .. text)
+end
+
+-- A canonical decimal integer within bounds, or nil: no '+', blanks, hex, nan, inf, leading zeros.
+local function int(text, low, high)
+  local n = tonumber(text)
+  if n and n >= low and n <= high and string.format('%d', n) == text then return n end
+end
+
+-- A refusal when `key` holds something else than `kind`, or nil.
+local function mistyped(kind, key)
+  local found = call('TYPE', key).ok
+  if found ~= kind and found ~= 'none' then
+    return refuse('EMQTYPE', key .. ' holds a ' .. found .. ', not a ' .. kind)
+  end
+end
+
+local function server_ms()
+  local t = call('TIME')
+  return t[1] * 1000 + math.floor(t[2] / 1000)
+end
+
+-- Calls fn with up to CHUNK of the list's elements at a time; adds up the answers.
+local function chunked(list, fn)
+  local n = #list
+  if n == 0 then return 0 end
+  if n <= CHUNK then return fn(unpack(list)) end
+  local total = 0
+  for i = 1, n, CHUNK do total = total + fn(unpack(list, i, math.min(i + CHUNK - 1, n))) end
+  return total
+end
+
+local function zadd(key, scored)
+  return chunked(scored, function(...) return call('ZADD', key, ...) end)
+end
+
+local function zrem(key, ids)
+  return chunked(ids, function(...) return call('ZREM', key, ...) end)
+end
+
+local function count(base, metric, n)
+  if n > 0 then call('HINCRBY', base .. 'metrics:' .. metric, 'count', n) end
+end
+
+-- Wakes the process that has been hungry longest; the next one when nobody listens there any more.
+-- Publishing is tried, not called: an error here would break a step that has already written. A wake-up lost to
+-- missing rights is found by the beat, and a connector probes its rights before it starts.
+local function wake(base)
+  for _ = 1, 100 do
+    local popped = call('ZPOPMIN', base .. 'hungry')
+    if #popped == 0 then return 0 end
+    local heard = redis.pcall(PUBLISH, base .. 'w:' .. popped[1], '')
+    if type(heard) == 'number' and heard > 0 then return 1 end
+  end
+  return 0
+end
+
+-- After jobs were put into a pending set that held `before`: wakes one process if that made the queue claimable.
+local function wake_if_new(base, before)
+  if before == 0 and call('EXISTS', base .. 'paused') == 0 then wake(base) end
+end
+
+-- The first score of a set, or nil.
+local function first_score(key)
+  return tonumber(call('ZRANGE', key, 0, 0, 'WITHSCORES')[2])
+end
+
+-- Tells the leader when a new earliest time has come up, as the milliseconds until then.
+local function announce_if_earlier(base, before, schedule, now)
+  local first = first_score(schedule)
+  if first and (not before or first < before) then
+    redis.pcall(PUBLISH, base .. 'beat', string.format('%d', math.max(0, first - now)))
+  end
+end
+
+-- A delay: '' = now, '250' = ms from now, '@1790000000000' = at. Answers the run-at, 0 for now, nil when malformed.
+local function run_at(delay, now)
+  if delay == '' then return 0 end
+  local at
+  if string.sub(delay, 1, 1) == '@' then
+    at = int(string.sub(delay, 2), 0, MAX_INT)
+  else
+    local ms = int(delay, 0, MAX_INT)
+    at = ms and math.min(now + ms, MAX_INT)
+  end
+  if at and at <= now then return 0 end
+  return at
+end
+
+-- May `token` settle the claim whose row says `r` = attempts, lease_epoch, state, lapsed? Answers 1 for a claim in
+-- `active`, 2 for one that lapsed and went back to pending unclaimed, 0 gone, -1 stale.
+local function holder(token, r)
+  local attempts, epoch, state = r[1], r[2], r[3]
+  if not attempts then return 0 end
+  if token ~= attempts .. '@' .. (epoch or '') then
+    local plain = not epoch or epoch == '-' or not string.find(epoch, '.', 1, true)
+    if not (plain and token == attempts) then return -1 end
+  end
+  if state == 'active' then return 1 end
+  if state == 'pending' and r[4] == attempts then return 2 end
+  return -1
+end
+
+-- Cut without leaving half a character.
+local function cut(text)
+  local n = ERROR_BYTES
+  if #text <= n then return text end
+  while n > ERROR_BYTES - 4 do
+    local following = string.byte(text, n + 1)
+    if following < 128 or following > 191 then break end
+    n = n - 1
+  end
+  return string.sub(text, 1, n)
+end
+
+-- Keeps the text of the newest failures; the list of attempts says which.
+local function note_error(row, attempts, text)
+  text = cut(text)
+  local kept = {}
+  for a in string.gmatch(call('HGET', row, 'errors') or '', '[^,]+') do
+    if a ~= attempts then kept[#kept + 1] = a end
+  end
+  kept[#kept + 1] = attempts
+  while #kept > KEPT_ERRORS do call('HDEL', row, 'error:' .. table.remove(kept, 1)) end
+  call('HSET', row, 'last_error', text, 'errors', table.concat(kept, ','), 'error:' .. attempts, text)
+end
+
+-- Records a settled job to the stream of completions: '0' off, '1' untrimmed, n = about n entries kept.
+local function record_settled(record, base, id, outcome, attempts, at, what, text)
+  if record == 0 then return end
+  local key = base .. 'stream:completions'
+  if record == 1 then
+    call('XADD', key, '*', 'id', id, 'outcome', outcome, 'attempts', attempts, 'at', at, what, text)
+  else
+    call('XADD', key, 'MAXLEN', '~', record, '*', 'id', id, 'outcome', outcome, 'attempts', attempts, 'at', at, what, text)
+  end
+end
+
+-- Buries a job that has been taken out of its set.
+local function bury(base, id, row, attempts, text, record, now)
+  call('HDEL', row, 'lapsed')
+  note_error(row, attempts, text)
+  call('HSET', row, 'state', 'dead')
+  call('ZADD', base .. 'dead', 0, id)
+  record_settled(record, base, id, 'dead', attempts, now, 'error', cut(text))
+end

@@ -1,0 +1,8 @@
+-- brand: the version fence. Stamps the brand where there is none.
+-- KEYS version nodes (in a cluster also: the queue's version and pending)
+-- ARGV brand
+-- Answers the brand that stands there.
+local found = call('GET', KEYS[1])
+if found then return found end
+call('SET', KEYS[1], ARGV[1])
+return ARGV[1]

@@ -1,0 +1,31 @@
+-- cancel x n: a job that has not started goes; a running one is asked to stop, and its holder is told.
+-- KEYS pending base
+-- ARGV tree (0/1), then ids
+-- Answers a code per job: 1 removed before it ran, 2 asked to stop, 0 gone, -2 dead or done.
+local pending, base = KEYS[1], KEYS[2]
+if (ARGV[1] ~= '0' and ARGV[1] ~= '1') or #ARGV < 2 then return refuse('EMQARG', 'cancel: arguments do not add up') end
+local sets = { pending = pending, scheduled = base .. 'schedule' }
+local bad = mistyped('zset', pending) or mistyped('zset', sets.scheduled) or mistyped('hash', base .. 'metrics:removed')
+if bad then return bad end
+
+local codes, removed = {}, 0
+for i = 2, #ARGV do
+  local id, row = ARGV[i], base .. 'job:' .. ARGV[i]
+  local state = redis.pcall('HGET', row, 'state')
+  local code = 0
+  if type(state) == 'string' then
+    code = -2
+    if sets[state] and call('ZREM', sets[state], id) == 1 then
+      call('DEL', row)
+      removed, code = removed + 1, 1
+    elseif state == 'active' then
+      call('HDEL', row, 'cancel') -- a first write that full memory lets through
+      call('HSET', row, 'cancel', 1)
+      redis.pcall(PUBLISH, base .. 'beat', 'cancel:' .. id)
+      code = 2
+    end
+  end
+  codes[#codes + 1] = code
+end
+count(base, 'removed', removed)
+return codes

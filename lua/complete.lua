@@ -1,0 +1,58 @@
+-- complete x n: the holder of a claim is done; the row goes, or stays as `done` for keep_ms with its result.
+-- KEYS active base
+-- ARGV record, then per job: id, token, keep_ms, result
+-- Answers a code per job: 1 done (again for a repeat on a kept row), 0 gone, -1 stale.
+-- Cost: per job one HMGET; per call one ZREM, one DEL, one HINCRBY.
+local active, base = KEYS[1], KEYS[2]
+local record = int(ARGV[1] or '', 0, MAX_INT)
+if not record or #ARGV < 5 or (#ARGV - 1) % 4 ~= 0 then return refuse('EMQARG', 'complete: arguments do not add up') end
+for i = 4, #ARGV, 4 do
+  if ARGV[i] ~= '0' and not int(ARGV[i], 0, MAX_INT) then return refuse('EMQARG', 'complete: keep_ms is not an integer') end
+end
+local bad = mistyped('zset', active) or mistyped('zset', base .. 'pending')
+  or mistyped('hash', base .. 'metrics:completed') or (record > 0 and mistyped('stream', base .. 'stream:completions'))
+if bad then return bad end
+
+local now = record > 0 and server_ms()
+local codes, settled, recorded = {}, {}, {}
+local held, lapsed, rows, kept = {}, {}, {}, {}
+local jobs = base .. 'job:'
+for i = 2, #ARGV, 4 do
+  local id, token, keep = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  local row = jobs .. id
+  local earlier, code = settled[id], 0
+  if earlier then
+    -- an earlier item of this call has settled it: the row is gone, or done
+    if ARGV[earlier + 2] ~= '0' then code = ARGV[earlier + 1] == token and 1 or -1 end
+  else
+    local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'state', 'lapsed')
+    if not r.err then
+      code = holder(token, r)
+      if code > 0 then
+        local list = code == 1 and held or lapsed
+        list[#list + 1] = id
+        if keep == '0' then rows[#rows + 1] = row else kept[#kept + 1] = i end
+        settled[id], code = i, 1
+        if record > 0 then
+          recorded[#recorded + 1] = { id, r[1], ARGV[i + 3] }
+        end
+      elseif r[3] == 'done' then
+        code = holder(token, { r[1], r[2], 'active' }) -- repeated by the same token
+      end
+    end
+  end
+  codes[#codes + 1] = code
+end
+
+zrem(active, held)
+zrem(base .. 'pending', lapsed)
+chunked(rows, function(...) return call('DEL', ...) end)
+for _, i in ipairs(kept) do
+  local row = jobs .. ARGV[i]
+  call('HDEL', row, 'lapsed', 'cancel')
+  call('HSET', row, 'state', 'done', 'result', ARGV[i + 3])
+  call('PEXPIRE', row, ARGV[i + 2])
+end
+count(base, 'completed', #rows + #kept)
+for _, r in ipairs(recorded) do record_settled(record, base, r[1], 'completed', r[2], now, 'result', r[3]) end
+return codes

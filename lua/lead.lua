@@ -1,0 +1,37 @@
+-- lead: takes the free leader keys, renews this process's own, and says when each queue wants attention.
+-- KEYS leader keys of one slot, then the base of the first
+-- ARGV process, ttl_ms
+-- Answers five numbers per key: leads 0/1; milliseconds until the next run-at, lease deadline and parked lane, each -1
+-- when there is none or another process leads; claimable 0/1.
+local process, ttl = ARGV[1], int(ARGV[2] or '', 1, MAX_INT)
+if not process or process == '' or not ttl then return refuse('EMQARG', 'lead: process or ttl_ms is malformed') end
+
+local now = server_ms()
+-- Looking ahead is tried, not called: one queue with a key of another type must not take the beat from the rest.
+local function until_first(key)
+  local first = redis.pcall('ZRANGE', key, 0, 0, 'WITHSCORES')
+  return first[2] and math.max(0, tonumber(first[2]) - now) or -1
+end
+
+local answer = {}
+for i = 1, #KEYS - 1 do
+  local leader = KEYS[i]
+  local base = string.sub(leader, 1, -7)
+  local holder_of = redis.pcall('GET', leader)
+  local leads = holder_of == process
+  if leads then
+    call('PEXPIRE', leader, ttl)
+  elseif not holder_of then
+    call('DEL', leader) -- a first write that full memory lets through: the beat must go on
+    call('SET', leader, process, 'PX', ttl)
+    leads = true
+  end
+  local waiting = redis.pcall('ZCARD', base .. 'pending')
+  local n = #answer
+  answer[n + 1] = leads and 1 or 0
+  answer[n + 2] = leads and until_first(base .. 'schedule') or -1
+  answer[n + 3] = leads and until_first(base .. 'active') or -1
+  answer[n + 4] = -1
+  answer[n + 5] = (waiting ~= 0 and type(waiting) == 'number' and call('EXISTS', base .. 'paused') == 0) and 1 or 0
+end
+return answer

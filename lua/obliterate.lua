@@ -1,0 +1,34 @@
+-- obliterate: one bounded step of removing a queue. It pauses the queue first, so that nothing is claimed in between.
+-- KEYS pending base
+-- ARGV force (1: running jobs too), limit
+-- Answers how many jobs were removed; 0 when none are left, then the fixed keys are gone too.
+local pending, base = KEYS[1], KEYS[2]
+local force, limit = ARGV[1], int(ARGV[2] or '', 1, 1000)
+if (force ~= '0' and force ~= '1') or not limit then return refuse('EMQARG', 'obliterate: force or limit is malformed') end
+local sets = { pending, base .. 'schedule', base .. 'dead', base .. 'waiting', base .. 'active' }
+for _, key in ipairs(sets) do
+  local bad = mistyped('zset', key)
+  if bad then return bad end
+end
+if force == '0' and call('ZCARD', base .. 'active') > 0 then
+  return refuse('EMQSTATE', 'obliterate: jobs are running; force it, or wait for them')
+end
+
+call('DEL', base .. 'paused')
+call('SET', base .. 'paused', 1)
+local left = limit
+for _, key in ipairs(sets) do
+  local ids, rows = call('ZRANGE', key, 0, left - 1), {}
+  for i, id in ipairs(ids) do rows[i] = base .. 'job:' .. id end
+  zrem(key, ids)
+  chunked(rows, function(...) return call('DEL', ...) end)
+  left = left - #ids
+  if left == 0 then break end
+end
+if left == limit then
+  call('DEL', base .. 'paused', base .. 'hungry', base .. 'leader')
+  for _, metric in ipairs({ 'enqueued', 'completed', 'removed', 'failed', 'retried', 'stalled' }) do
+    call('DEL', base .. 'metrics:' .. metric)
+  end
+end
+return limit - left

@@ -1,0 +1,10 @@
+-- pass: a process that was woken and has no free slot hands the wake-up on.
+-- KEYS pending base
+-- ARGV process
+-- Answers 1 when another process was woken.
+local pending, base = KEYS[1], KEYS[2]
+local bad = mistyped('zset', pending) or mistyped('zset', base .. 'hungry')
+if bad then return bad end
+call('ZREM', base .. 'hungry', ARGV[1])
+if call('ZCARD', pending) > 0 and call('EXISTS', base .. 'paused') == 0 then return wake(base) end
+return 0

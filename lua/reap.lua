@@ -1,0 +1,65 @@
+-- reap: every lease at or below now is lost. The lapse is counted; over max_stalls the job is buried, else it goes back
+-- to pending, where its holder may still settle it until someone claims it. A lease from before a server restart is
+-- given back uncounted, once.
+-- KEYS active pending dead base
+-- ARGV limit, max_stalls, epoch ('' when unknown), record
+-- Answers requeued, died, next deadline or -1, milliseconds until then or -1.
+local active, pending, dead, base = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local limit = int(ARGV[1] or '', 1, 1000)
+local max_stalls = int(ARGV[2] or '', 0, MAX_INT)
+local record = int(ARGV[4] or '', 0, MAX_INT)
+if not (limit and max_stalls and record) then return refuse('EMQARG', 'reap: limit, max_stalls or record is malformed') end
+local bad = mistyped('zset', active) or mistyped('zset', pending) or mistyped('zset', dead)
+  or mistyped('zset', base .. 'hungry') or mistyped('hash', base .. 'metrics:failed')
+  or mistyped('hash', base .. 'metrics:stalled') or (record > 0 and mistyped('stream', base .. 'stream:completions'))
+if bad then return bad end
+
+-- The server run an epoch was given in; nil when unknown ('-' is a claim that gave none).
+local function run_of(epoch)
+  local run = epoch and string.match(epoch, '^[^.]+')
+  if run ~= '-' then return run end
+end
+
+local now = server_ms()
+local this_run = run_of(ARGV[3])
+local lapsed = call('ZRANGEBYSCORE', active, '-inf', now, 'LIMIT', 0, limit)
+local requeued, died, stalled = {}, 0, 0
+if #lapsed > 0 then
+  local before = call('ZCARD', pending)
+  zrem(active, lapsed)
+  for _, id in ipairs(lapsed) do
+    local row = base .. 'job:' .. id
+    local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'stalls', 'max_stalls', 'cancel', 'priority')
+    if not r.err and r[1] then
+      local run = run_of(r[2])
+      local restarted = this_run and run and run ~= this_run
+      local text
+      if r[5] then
+        text = 'cancelled'
+      elseif not restarted then
+        stalled = stalled + 1
+        local stalls = call('HINCRBY', row, 'stalls', 1)
+        if stalls > (tonumber(r[4]) or max_stalls) then text = 'lease lapsed ' .. stalls .. ' times' end
+      end
+      if text then
+        bury(base, id, row, r[1], text, record, now)
+        died = died + 1
+      else
+        if restarted then
+          call('HINCRBY', row, 'uncharged', 1)
+          call('HSET', row, 'lease_epoch', '-')
+        end
+        call('HSET', row, 'state', 'pending', 'lapsed', r[1])
+        requeued[#requeued + 1] = r[6] or 0
+        requeued[#requeued + 1] = id
+      end
+    end
+  end
+  zadd(pending, requeued)
+  count(base, 'stalled', stalled)
+  count(base, 'failed', died)
+  if #requeued > 0 then wake_if_new(base, before) end
+end
+local next_at = first_score(active)
+if not next_at then return { #requeued / 2, died, -1, -1 } end
+return { #requeued / 2, died, next_at, math.max(0, next_at - now) }

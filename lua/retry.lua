@@ -1,0 +1,51 @@
+-- retry x n: a failed attempt goes back to wait, at once (delay 0) or later; past its cap the job is buried.
+-- KEYS active schedule dead base
+-- ARGV record, then per job: id, token, delay_ms, max_attempts (0 buries), error
+-- Answers per job: 'scheduled', 'pending', 'dead', or a code: 0 gone, -1 stale.
+local active, schedule, dead, base = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local pending = base .. 'pending'
+local record = int(ARGV[1] or '', 0, MAX_INT)
+if not record or #ARGV < 6 or (#ARGV - 1) % 5 ~= 0 then return refuse('EMQARG', 'retry: arguments do not add up') end
+for i = 4, #ARGV, 5 do
+  if not int(ARGV[i], 0, MAX_INT) then return refuse('EMQARG', 'retry: delay_ms is not an integer from 0') end
+  if not int(ARGV[i + 1], 0, MAX_INT) then return refuse('EMQARG', 'retry: max_attempts is not an integer from 0') end
+end
+local bad = mistyped('zset', active) or mistyped('zset', schedule) or mistyped('zset', dead)
+  or mistyped('zset', pending) or mistyped('zset', base .. 'hungry') or mistyped('hash', base .. 'metrics:failed')
+  or mistyped('hash', base .. 'metrics:retried') or (record > 0 and mistyped('stream', base .. 'stream:completions'))
+if bad then return bad end
+
+local now, before, earliest = server_ms(), call('ZCARD', pending), first_score(schedule)
+local answers, buried, retried, put_back, parked = {}, 0, 0, 0, 0
+for i = 2, #ARGV, 5 do
+  local id, row = ARGV[i], base .. 'job:' .. ARGV[i]
+  local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'state', 'lapsed', 'uncharged', 'priority', 'cancel')
+  local answer = r.err and 0 or holder(ARGV[i + 1], r)
+  if answer > 0 then
+    call('ZREM', answer == 1 and active or pending, id)
+    local delay, cap = tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])
+    if r[7] or cap == 0 or tonumber(r[1]) - (tonumber(r[5]) or 0) >= cap then
+      bury(base, id, row, r[1], r[7] and 'cancelled' or ARGV[i + 4], record, now)
+      buried, answer = buried + 1, 'dead'
+    else
+      call('HDEL', row, 'lapsed')
+      note_error(row, r[1], ARGV[i + 4])
+      retried = retried + 1
+      if delay > 0 then
+        call('HSET', row, 'state', 'scheduled')
+        call('ZADD', schedule, math.min(now + delay, MAX_INT), id)
+        parked, answer = parked + 1, 'scheduled'
+      else
+        call('HSET', row, 'state', 'pending')
+        call('ZADD', pending, r[6] or 0, id)
+        put_back, answer = put_back + 1, 'pending'
+      end
+    end
+  end
+  answers[#answers + 1] = answer
+end
+count(base, 'failed', buried)
+count(base, 'retried', retried)
+if put_back > 0 then wake_if_new(base, before) end
+if parked > 0 then announce_if_earlier(base, earliest, schedule, now) end
+return answers

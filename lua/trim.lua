@@ -1,0 +1,18 @@
+-- trim: removes the oldest of the dead until keep_count are left, at most limit a call.
+-- KEYS dead base
+-- ARGV keep_count, limit
+-- Answers removed.
+local dead, base = KEYS[1], KEYS[2]
+local keep, limit = int(ARGV[1] or '', 0, MAX_INT), int(ARGV[2] or '', 1, 1000)
+if not (keep and limit) then return refuse('EMQARG', 'trim: keep_count or limit is malformed') end
+local bad = mistyped('zset', dead) or mistyped('hash', base .. 'metrics:removed')
+if bad then return bad end
+
+local surplus = math.min(call('ZCARD', dead) - keep, limit)
+if surplus <= 0 then return 0 end
+local ids, rows = call('ZRANGE', dead, 0, surplus - 1), {}
+for i, id in ipairs(ids) do rows[i] = base .. 'job:' .. id end
+local removed = zrem(dead, ids)
+chunked(rows, function(...) return call('DEL', ...) end)
+count(base, 'removed', removed)
+return removed
