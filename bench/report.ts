@@ -118,7 +118,7 @@ function quantity(value: number, figure: Figure): string {
 }
 
 function number(value: number, { unit }: Figure): string {
-  const digits = { 'jobs/s': 0, us: 1, ms: 2, s: 1, bytes: 0, connections: 0, 'commands/s': 1 }[unit];
+  const digits = { 'jobs/s': 0, us: 1, ms: 2, s: 1, bytes: 0, connections: 0, 'commands/s': 2 }[unit];
   return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 

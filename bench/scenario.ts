@@ -21,6 +21,8 @@ export interface Scenario {
 export interface Figure {
   key: string;
   label: string;
+  /** A ratio of it would mean nothing. */
+  incomparable?: true;
   unit: 'jobs/s' | 'us' | 'ms' | 's' | 'bytes' | 'connections' | 'commands/s';
 }
 

@@ -61,7 +61,7 @@ function summariseFigure(scenario: Scenario, figure: Figure, measurements: reado
   const spreads: FigureSummary['spreads'] = {};
   for (const [library, values] of byRound) spreads[library] = spread([...values.values()]);
   const ratios: FigureSummary['ratios'] = {};
-  for (const peer of PEERS) {
+  for (const peer of figure.incomparable ? [] : PEERS) {
     const pairs = [...(byRound.get(OURS) ?? [])].flatMap(([round, ours]) => {
       const theirs = byRound.get(peer)?.get(round);
       return theirs ? [ours / theirs] : [];

@@ -21,7 +21,8 @@ if bad then return bad end
 local answer, leases, got, ghosts = {}, {}, 0, 0
 local now = call('TIME')
 if call('EXISTS', base .. 'paused') == 0 then
-  local deadline = math.min(now[1] * 1000 + math.floor(now[2] / 1000) + lease, MAX_INT)
+  local deadline = spell(math.min(now[1] * 1000 + math.floor(now[2] / 1000) + lease, MAX_INT))
+  local spelt = {} -- most jobs of a call have been claimed equally often
   local with_epoch = epoch ~= ''
   local stored = with_epoch and epoch or '-'
   local rows = base .. 'job:'
@@ -36,12 +37,17 @@ if call('EXISTS', base .. 'paused') == 0 then
       if r.err or not (r[1] or r[2]) then
         ghosts = ghosts + 1
       else
-        local attempts = (tonumber(r[2]) or 0) + 1
+        local before = r[2] or '0'
+        local attempts = spelt[before]
+        if not attempts then
+          attempts = spell((tonumber(before) or 0) + 1)
+          spelt[before] = attempts
+        end
         call('HSET', row, 'attempts', attempts, 'state', 'active', 'lease_epoch', stored)
         local n = got * width
         answer[n + 1] = id
         answer[n + 2] = r[1] or ''
-        answer[n + 3] = string.format('%d', attempts)
+        answer[n + 3] = attempts
         if with_epoch then answer[n + 4] = r[3] or '0' end
         leases[2 * got + 1] = deadline
         leases[2 * got + 2] = id
@@ -55,7 +61,7 @@ elseif process ~= '' then
 end
 
 if got < wanted then
-  if process ~= '' then call('ZADD', base .. 'hungry', now[1] * 1000000 + now[2], process) end
+  if process ~= '' then call('ZADD', base .. 'hungry', spell(now[1] * 1000000 + now[2]), process) end
 elseif call('ZCARD', pending) > 0 then
   wake(base)
 end

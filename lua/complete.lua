@@ -25,9 +25,9 @@ for i = 2, #ARGV, 4 do
     -- an earlier item of this call has settled it: the row is gone, or done
     if ARGV[earlier + 2] ~= '0' then code = ARGV[earlier + 1] == token and 1 or -1 end
   else
-    local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'state', 'lapsed')
+    local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'state')
     if not r.err then
-      code = holder(token, r)
+      code = holder(token, row, r)
       if code > 0 then
         local list = code == 1 and held or lapsed
         list[#list + 1] = id
@@ -37,7 +37,7 @@ for i = 2, #ARGV, 4 do
           recorded[#recorded + 1] = { id, r[1], ARGV[i + 3] }
         end
       elseif r[3] == 'done' then
-        code = holder(token, { r[1], r[2], 'active' }) -- repeated by the same token
+        code = holder(token, row, { r[1], r[2], 'active' }) -- repeated by the same token
       end
     end
   end

@@ -20,12 +20,12 @@ while i <= total do
   local run = run_at(ARGV[i + 2], now)
   if not run then return refuse('EMQARG', 'enqueue: delay is not canonical milliseconds') end
   local n = #ids + 1
-  ids[n], rows[n], at[n], runs[n], priorities[n] = id, base .. 'job:' .. id, i, run, 0
+  ids[n], rows[n], at[n], runs[n], priorities[n] = id, base .. 'job:' .. id, i, run, '0'
   for f = i + 4, i + 3 + 2 * fields, 2 do
     local name, value = ARGV[f], ARGV[f + 1]
     if name == 'priority' then
-      priorities[n] = int(value, -MAX_INT, MAX_INT)
-      if not priorities[n] then return refuse('EMQARG', 'enqueue: priority is not an integer') end
+      if not int(value, -MAX_INT, MAX_INT) then return refuse('EMQARG', 'enqueue: priority is not an integer') end
+      priorities[n] = value
     elseif name == 'max_stalls' then
       if not int(value, 0, MAX_INT) then return refuse('EMQARG', 'enqueue: max_stalls is not an integer') end
     else
@@ -50,17 +50,17 @@ for n = 1, #ids do
     local a, run, priority = at[n], runs[n], priorities[n]
     local state = run > 0 and 'scheduled' or 'pending'
     if ARGV[a + 3] == '0' then
-      call('HSET', row, 'state', state, 'attempts', 0, 'payload', ARGV[a + 1])
+      call('HSET', row, 'state', state, 'attempts', '0', 'payload', ARGV[a + 1])
     else
       local extra = {}
-      if priority ~= 0 then extra = { 'priority', priority } end
+      if priority ~= '0' then extra = { 'priority', priority } end
       for f = a + 4, a + 3 + 2 * tonumber(ARGV[a + 3]), 2 do
         if ARGV[f] == 'max_stalls' then extra[#extra + 1] = 'max_stalls'; extra[#extra + 1] = ARGV[f + 1] end
       end
-      call('HSET', row, 'state', state, 'attempts', 0, 'payload', ARGV[a + 1], unpack(extra))
+      call('HSET', row, 'state', state, 'attempts', '0', 'payload', ARGV[a + 1], unpack(extra))
     end
     local list = run > 0 and later_list or now_list
-    list[#list + 1] = run > 0 and run or priority
+    list[#list + 1] = run > 0 and spell(run) or priority
     list[#list + 1] = id
     landed = landed + 1
     answers[n] = 1

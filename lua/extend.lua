@@ -8,18 +8,19 @@ if not lease or #ARGV < 3 or #ARGV % 2 == 0 then return refuse('EMQARG', 'extend
 local bad = mistyped('zset', active)
 if bad then return bad end
 
-local deadline = math.min(server_ms() + lease, MAX_INT)
+local deadline = spell(math.min(server_ms() + lease, MAX_INT))
 local codes, held, leases = {}, {}, {}
 for i = 2, #ARGV, 2 do
   local id = ARGV[i]
-  local r = redis.pcall('HMGET', base .. 'job:' .. id, 'attempts', 'lease_epoch', 'state', 'lapsed', 'cancel')
-  local code = r.err and 0 or holder(ARGV[i + 1], r)
+  local row = base .. 'job:' .. id
+  local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'state', 'cancel')
+  local code = r.err and 0 or holder(ARGV[i + 1], row, r)
   if code > 0 then
     if call('ZSCORE', active, id) then
       held[#held + 1] = id
       leases[#leases + 1] = deadline
       leases[#leases + 1] = id
-      code = r[5] and 2 or 1
+      code = r[4] and 2 or 1
     else
       code = -2
     end

@@ -8,7 +8,6 @@ if not (process and ttl and start) then return refuse('EMQARG', 'node: arguments
 local bad = mistyped('zset', nodes) or mistyped('hash', owners)
 if bad then return bad end
 
-local function spell(n) return string.format('%d', n) end
 local now = server_ms()
 local held = ARGV[4]
 if held and held ~= '' and call('HGET', owners, held) == process and call('ZSCORE', nodes, held) then

@@ -18,11 +18,11 @@ local before, earliest = call('ZCARD', pending), first_score(schedule)
 local codes, buried, put_back, parked = {}, 0, 0, 0
 for i = 1, #ARGV, 3 do
   local id, row = ARGV[i], base .. 'job:' .. ARGV[i]
-  local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'state', 'lapsed', 'priority', 'cancel')
-  local code = r.err and 0 or holder(ARGV[i + 1], r)
+  local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'state', 'priority', 'cancel')
+  local code = r.err and 0 or holder(ARGV[i + 1], row, r)
   if code > 0 then
     call('ZREM', code == 1 and active or pending, id)
-    if r[6] then
+    if r[5] then
       bury(base, id, row, r[1], 'cancelled', 0, now)
       buried = buried + 1
     else
@@ -34,7 +34,7 @@ for i = 1, #ARGV, 3 do
         parked = parked + 1
       else
         call('HSET', row, 'state', 'pending')
-        call('ZADD', pending, r[5] or 0, id)
+        call('ZADD', pending, r[4] or 0, id)
         put_back = put_back + 1
       end
     end

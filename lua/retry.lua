@@ -19,13 +19,13 @@ local now, before, earliest = server_ms(), call('ZCARD', pending), first_score(s
 local answers, buried, retried, put_back, parked = {}, 0, 0, 0, 0
 for i = 2, #ARGV, 5 do
   local id, row = ARGV[i], base .. 'job:' .. ARGV[i]
-  local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'state', 'lapsed', 'uncharged', 'priority', 'cancel')
-  local answer = r.err and 0 or holder(ARGV[i + 1], r)
+  local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'state', 'uncharged', 'priority', 'cancel')
+  local answer = r.err and 0 or holder(ARGV[i + 1], row, r)
   if answer > 0 then
     call('ZREM', answer == 1 and active or pending, id)
     local delay, cap = tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])
-    if r[7] or cap == 0 or tonumber(r[1]) - (tonumber(r[5]) or 0) >= cap then
-      bury(base, id, row, r[1], r[7] and 'cancelled' or ARGV[i + 4], record, now)
+    if r[6] or cap == 0 or tonumber(r[1]) - (tonumber(r[4]) or 0) >= cap then
+      bury(base, id, row, r[1], r[6] and 'cancelled' or ARGV[i + 4], record, now)
       buried, answer = buried + 1, 'dead'
     else
       call('HDEL', row, 'lapsed')
@@ -37,7 +37,7 @@ for i = 2, #ARGV, 5 do
         parked, answer = parked + 1, 'scheduled'
       else
         call('HSET', row, 'state', 'pending')
-        call('ZADD', pending, r[6] or 0, id)
+        call('ZADD', pending, r[5] or 0, id)
         put_back, answer = put_back + 1, 'pending'
       end
     end

@@ -12,8 +12,8 @@ export const bulk: Scenario = {
   title: `Bulk enqueue by ${BATCH.toLocaleString('en')}`,
   figures: [RATE, SERVER_CPU, NODE_CPU],
   async measure(bench) {
-    const warmUp = bench.quick ? 1_000 : 5_000;
-    const jobs = bench.quick ? 3_000 : 40_000;
+    const warmUp = bench.quick ? 1_000 : 10_000;
+    const jobs = bench.quick ? 5_000 : 60_000;
     const session = await bench.adapter.connect(bench.url);
     const producer = await session.producer(QUEUE);
     await enqueueBulk(producer, 0, warmUp);

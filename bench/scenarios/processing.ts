@@ -9,7 +9,7 @@ import { enqueueBulk } from './bulk.js';
 
 const QUEUE = 'processing';
 
-export const processing: Scenario[] = [scenario(1, 5_000), scenario(16, 20_000), scenario(100, 30_000)];
+export const processing: Scenario[] = [scenario(1, 8_000), scenario(16, 24_000), scenario(100, 40_000)];
 
 function scenario(concurrency: number, jobs: number): Scenario {
   return {
@@ -25,7 +25,7 @@ function scenario(concurrency: number, jobs: number): Scenario {
 }
 
 async function run(bench: Bench, concurrency: number, jobs: number): Promise<Record<string, number>> {
-  const warmUp = bench.quick ? 500 : 3_000;
+  const warmUp = jobs / 4;
   const session = await bench.adapter.connect(bench.url);
   const producer = await session.producer(QUEUE);
   const enqueueAndRun = async (from: number, count: number): Promise<number> => {

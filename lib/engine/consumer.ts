@@ -49,6 +49,13 @@ export interface ConsumerHost {
   fault(error: EchoError): void;
 }
 
+/** The answer to a claim. */
+interface Arrival {
+  rows: ClaimedRow[];
+  count: number;
+  sentAt: number;
+}
+
 const MOST_PER_CLAIM = 500;
 const CLAIMS_IN_FLIGHT = 2;
 const PAUSE_AFTER_FAULT_MS = 250;
@@ -87,6 +94,8 @@ export class Consumer extends Events<ConsumerEvents> {
   private sampling = false;
   private backingOff = false;
   private aheadWatch = false;
+  private tookThisTurn = false;
+  private readonly arrivals: Arrival[] = [];
   private waiters: { met: () => boolean; resolve: () => void }[] = [];
   /** Handlers that are waiting in close(): nobody waits for them. */
   private readonly insiders = new Set<Job>();
@@ -208,6 +217,9 @@ export class Consumer extends Events<ConsumerEvents> {
   turn(): void {
     this.settler.flush();
     this.fill();
+    this.tookThisTurn = false;
+    const next = this.arrivals.shift();
+    if (next) this.receive(next);
   }
 
   private free(): number {
@@ -235,19 +247,7 @@ export class Consumer extends Events<ConsumerEvents> {
     const sentAt = this.host.clock.monotonic();
     const call = { leaseMs: this.settings.leaseMs, count, epoch, process: this.host.process };
     this.host.executor.run(claim, this.keys, call).then(
-      (rows) => {
-        this.claims -= 1;
-        this.asked -= count;
-        this.saturated = rows.length === count;
-        if (rows.length > 0) this.take(rows, sentAt);
-        const { woken } = this;
-        this.woken = false;
-        this.parked = !this.saturated && !woken;
-        if (this.stopping || this.held) this.giveBackReady();
-        else if (woken && this.free() <= 0) this.hand();
-        else this.fill();
-        this.tellWaiters();
-      },
+      (rows) => this.arrive({ rows, count, sentAt }),
       (error) => {
         this.claims -= 1;
         this.asked -= count;
@@ -256,6 +256,31 @@ export class Consumer extends Events<ConsumerEvents> {
         this.tellWaiters();
       },
     );
+  }
+
+  /**
+   * One claim a turn. Two that came in one read and were handled in one turn would be settled in one write, and from then
+   * on travel together: the server would wait while this process works, and the other way round.
+   */
+  private arrive(arrival: Arrival): void {
+    if (this.tookThisTurn) this.arrivals.push(arrival);
+    else this.receive(arrival);
+  }
+
+  private receive({ rows, count, sentAt }: Arrival): void {
+    this.claims -= 1;
+    this.asked -= count;
+    this.tookThisTurn = true;
+    this.host.mark(this);
+    this.saturated = rows.length === count;
+    if (rows.length > 0) this.take(rows, sentAt);
+    const { woken } = this;
+    this.woken = false;
+    this.parked = !this.saturated && !woken;
+    if (this.stopping || this.held) this.giveBackReady();
+    else if (woken && this.free() <= 0) this.hand();
+    else this.fill();
+    this.tellWaiters();
   }
 
   private backOff(): void {
