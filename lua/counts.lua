@@ -3,11 +3,20 @@
 -- Answers pending, active, scheduled, dead, awaiting_children, paused 0/1, then the metrics enqueued, completed, removed,
 -- failed, retried, stalled.
 local pending, base = KEYS[1], KEYS[2]
+local METRICS = { 'enqueued', 'completed', 'removed', 'failed', 'retried', 'stalled' }
+for _, set in ipairs({ 'pending', 'active', 'schedule', 'dead', 'waiting' }) do
+  local bad = mistyped('zset', base .. set)
+  if bad then return bad end
+end
+for _, metric in ipairs(METRICS) do
+  local bad = mistyped('hash', base .. 'metrics:' .. metric)
+  if bad then return bad end
+end
 local answer = {
   call('ZCARD', pending), call('ZCARD', base .. 'active'), call('ZCARD', base .. 'schedule'),
   call('ZCARD', base .. 'dead'), call('ZCARD', base .. 'waiting'), call('EXISTS', base .. 'paused'),
 }
-for _, metric in ipairs({ 'enqueued', 'completed', 'removed', 'failed', 'retried', 'stalled' }) do
+for _, metric in ipairs(METRICS) do
   answer[#answer + 1] = tonumber(call('HGET', base .. 'metrics:' .. metric, 'count')) or 0
 end
 return answer

@@ -10,60 +10,69 @@ local bad = mistyped('zset', pending) or mistyped('zset', schedule) or mistyped(
   or mistyped('hash', base .. 'metrics:enqueued')
 if bad then return bad end
 
--- Shape: every job is looked at before the first is written.
-local ids, rows, at, runs, priorities = {}, {}, {}, {}, {}
-local total, i = #ARGV, 1
+-- Shape: every job is looked at before the first is written. A plain job (now, no fields) takes the short way.
+local rows, starts, runs, priorities = {}, {}, {}, {}
+local n, total, i = 0, #ARGV, 1
 while i <= total do
-  local id, fields = ARGV[i], int(ARGV[i + 3] or '', 0, 8)
-  if not string.find(id, '^JOB%w%w%w%w%w%w%w%w%w%w%w$') then return refuse('EMQARG', 'enqueue: not a minted id') end
-  if not fields or i + 3 + 2 * fields > total then return refuse('EMQARG', 'enqueue: fields do not add up') end
-  local run = run_at(ARGV[i + 2], now)
-  if not run then return refuse('EMQARG', 'enqueue: delay is not canonical milliseconds') end
-  local n = #ids + 1
-  ids[n], rows[n], at[n], runs[n], priorities[n] = id, base .. 'job:' .. id, i, run, '0'
-  for f = i + 4, i + 3 + 2 * fields, 2 do
-    local name, value = ARGV[f], ARGV[f + 1]
-    if name == 'priority' then
-      if not int(value, -MAX_INT, MAX_INT) then return refuse('EMQARG', 'enqueue: priority is not an integer') end
-      priorities[n] = value
-    elseif name == 'max_stalls' then
-      if not int(value, 0, MAX_INT) then return refuse('EMQARG', 'enqueue: max_stalls is not an integer') end
-    else
-      return refuse('EMQARG', 'enqueue: a client may not set field ' .. string.sub(name, 1, 40))
+  local id, delay, fields = ARGV[i], ARGV[i + 2], ARGV[i + 3]
+  if #id ~= 14 or not string.find(id, '^JOB%w+$') then return refuse('EMQARG', 'enqueue: not a minted id') end
+  n = n + 1
+  rows[n], starts[n] = base .. 'job:' .. id, i
+  if fields == '0' then
+    i = i + 4
+  else
+    fields = int(fields or '', 0, 8)
+    if not fields or i + 3 + 2 * fields > total then return refuse('EMQARG', 'enqueue: fields do not add up') end
+    for f = i + 4, i + 3 + 2 * fields, 2 do
+      local name, value = ARGV[f], ARGV[f + 1]
+      if name == 'priority' then
+        if not int(value, -MAX_INT, MAX_INT) then return refuse('EMQARG', 'enqueue: priority is not an integer') end
+        priorities[n] = value
+      elseif name == 'max_stalls' then
+        if not int(value, 0, MAX_INT) then return refuse('EMQARG', 'enqueue: max_stalls is not an integer') end
+      else
+        return refuse('EMQARG', 'enqueue: a client may not set field ' .. string.sub(name, 1, 40))
+      end
     end
+    i = i + 4 + 2 * fields
   end
-  i = i + 4 + 2 * fields
+  if delay ~= '' then
+    local run = run_at(delay, now)
+    if not run then return refuse('EMQARG', 'enqueue: delay is not canonical milliseconds') end
+    if run > 0 then runs[n] = run end
+  end
 end
-if #ids == 0 then return refuse('EMQARG', 'enqueue: no job') end
+if n == 0 then return refuse('EMQARG', 'enqueue: no job') end
 
 local before = call('ZCARD', pending)
 local earliest = first_score(schedule)
 local some_exist = chunked(rows, function(...) return call('EXISTS', ...) end) > 0
 
 local answers, seen, landed, now_list, later_list = {}, {}, 0, {}, {}
-for n = 1, #ids do
-  local id, row = ids[n], rows[n]
-  if seen[id] or (some_exist and call('EXISTS', row) == 1) then
-    answers[n] = 0
+for k = 1, n do
+  local row, at = rows[k], starts[k]
+  if seen[row] or (some_exist and call('EXISTS', row) == 1) then
+    answers[k] = 0
   else
-    seen[id] = true
-    local a, run, priority = at[n], runs[n], priorities[n]
-    local state = run > 0 and 'scheduled' or 'pending'
-    if ARGV[a + 3] == '0' then
-      call('HSET', row, 'state', state, 'attempts', '0', 'payload', ARGV[a + 1])
+    seen[row] = true
+    local run, fields = runs[k], ARGV[at + 3]
+    local state = run and 'scheduled' or 'pending'
+    if fields == '0' then
+      call('HSET', row, 'state', state, 'attempts', '0', 'payload', ARGV[at + 1])
     else
-      local extra = {}
-      if priority ~= '0' then extra = { 'priority', priority } end
-      for f = a + 4, a + 3 + 2 * tonumber(ARGV[a + 3]), 2 do
-        if ARGV[f] == 'max_stalls' then extra[#extra + 1] = 'max_stalls'; extra[#extra + 1] = ARGV[f + 1] end
-      end
-      call('HSET', row, 'state', state, 'attempts', '0', 'payload', ARGV[a + 1], unpack(extra))
+      call('HSET', row, 'state', state, 'attempts', '0', 'payload', ARGV[at + 1],
+        unpack(ARGV, at + 4, at + 3 + 2 * tonumber(fields)))
+      if priorities[k] == '0' then call('HDEL', row, 'priority') end -- a row says its priority only if it is not 0
     end
-    local list = run > 0 and later_list or now_list
-    list[#list + 1] = run > 0 and spell(run) or priority
-    list[#list + 1] = id
+    if run then
+      later_list[#later_list + 1] = spell(run)
+      later_list[#later_list + 1] = ARGV[at]
+    else
+      now_list[#now_list + 1] = priorities[k] or '0'
+      now_list[#now_list + 1] = ARGV[at]
+    end
     landed = landed + 1
-    answers[n] = 1
+    answers[k] = 1
   end
 end
 

@@ -10,6 +10,8 @@ for _, key in ipairs(sets) do
   local bad = mistyped('zset', key)
   if bad then return bad end
 end
+local bad = mistyped('hash', base .. 'metrics:removed')
+if bad then return bad end
 if force == '0' and call('ZCARD', base .. 'active') > 0 then
   return refuse('EMQSTATE', 'obliterate: jobs are running; force it, or wait for them')
 end
@@ -25,6 +27,7 @@ for _, key in ipairs(sets) do
   left = left - #ids
   if left == 0 then break end
 end
+count(base, 'removed', limit - left) -- so that a queue half removed still adds up
 if left == limit then
   call('DEL', base .. 'paused', base .. 'hungry', base .. 'leader')
   for _, metric in ipairs({ 'enqueued', 'completed', 'removed', 'failed', 'retried', 'stalled' }) do

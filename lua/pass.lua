@@ -3,6 +3,7 @@
 -- ARGV process
 -- Answers 1 when another process was woken.
 local pending, base = KEYS[1], KEYS[2]
+if not ARGV[1] then return refuse('EMQARG', 'pass: process is missing') end
 local bad = mistyped('zset', pending) or mistyped('zset', base .. 'hungry')
 if bad then return bad end
 call('ZREM', base .. 'hungry', ARGV[1])

@@ -12,11 +12,15 @@ export interface Led {
   readonly keys: QueueKeys;
   readonly settings: { readonly maxStalls: number };
   claimable(): void;
+  /** Sends, and if the queue's consumer is idle here, has it claim right behind. */
+  behind<T>(send: () => T): T;
 }
 
 interface Duty {
   queue: Led;
   leads: boolean;
+  /** A new earliest time that was heard of while it was not known who leads, on our monotonic clock. */
+  heard: number | undefined;
   promoting: Alarm;
   reaping: Alarm;
 }
@@ -88,6 +92,7 @@ export class Beat {
   private readonly duties = new Map<string, Duty>();
   private timer: Timer | undefined;
   private beating = false;
+  private again = false;
 
   constructor(
     private readonly host: BeatHost,
@@ -99,6 +104,7 @@ export class Beat {
     const duty: Duty = {
       queue,
       leads: false,
+      heard: undefined,
       promoting: new Alarm(this.host.metronome, this.now, () => this.promote(duty)),
       reaping: new Alarm(this.host.metronome, this.now, () => this.reap(duty)),
     };
@@ -123,12 +129,15 @@ export class Beat {
   /** A new earliest time has come up. */
   sooner(queue: string, inMs: number): void {
     const duty = this.duties.get(queue);
-    if (duty?.leads && Number.isFinite(inMs)) duty.promoting.within(inMs);
+    if (duty === undefined || !Number.isFinite(inMs)) return;
+    if (duty.leads) duty.promoting.within(inMs);
+    else if (this.beating) duty.heard = Math.min(duty.heard ?? Number.POSITIVE_INFINITY, this.now() + inMs);
   }
 
   stop(): void {
     this.timer?.cancel();
     this.timer = undefined;
+    this.again = false;
     for (const duty of this.duties.values()) this.stand(duty, undefined);
   }
 
@@ -138,13 +147,18 @@ export class Beat {
   }
 
   private async beat(): Promise<void> {
-    if (this.beating) return;
+    if (this.beating) {
+      this.again = true;
+      return;
+    }
     this.beating = true;
     this.timer = this.host.metronome.after(BEAT_MS, () => this.beat());
     try {
       if (this.host.isUp) await Promise.all(this.groups().map((group) => this.lead(group)));
     } finally {
       this.beating = false;
+      if (this.again) this.soon();
+      this.again = false;
     }
   }
 
@@ -178,7 +192,11 @@ export class Beat {
     if (!duty.leads) {
       duty.promoting.clear();
       duty.reaping.clear();
+    } else if (duty.heard !== undefined) {
+      // The answer may be older than what was heard meanwhile: the two come on different connections.
+      duty.promoting.within(Math.max(0, duty.heard - this.now()));
     }
+    duty.heard = undefined;
     if (standing?.nextRunInMs !== undefined) duty.promoting.within(standing.nextRunInMs);
     if (standing?.nextDeadlineInMs !== undefined) duty.reaping.within(standing.nextDeadlineInMs);
     if (standing?.claimable) duty.queue.claimable();
@@ -187,7 +205,9 @@ export class Beat {
   private async promote(duty: Duty): Promise<number | undefined> {
     if (!duty.leads) return undefined;
     try {
-      const { nextInMs } = await this.host.executor.run(promote, duty.queue.keys, { limit: PER_CALL });
+      const { queue } = duty;
+      const call = () => this.host.executor.run(promote, queue.keys, { limit: PER_CALL });
+      const { nextInMs } = await queue.behind(call);
       return duty.leads ? nextInMs : undefined;
     } catch (error) {
       this.host.fault(asEchoError(error));

@@ -21,6 +21,11 @@ export class ClaimAhead {
     return new ClaimAhead(enabled && leaseMs >= SHORTEST_LEASE_MS);
   }
 
+  /** What was claimed ahead could not start: no more of it until a handler has ended, or it would come straight back. */
+  stall(): void {
+    this.target = 0;
+  }
+
   /** A handler took so long. */
   saw(ms: number): void {
     this.meanMs = this.meanMs === undefined ? ms : this.meanMs + WEIGHT * (ms - this.meanMs);

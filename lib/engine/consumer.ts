@@ -1,10 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type Backoff, DEFAULT_BACKOFF, waitAfter } from '../kernel/backoff.js';
 import type { Clock } from '../kernel/clock.js';
-import type { Codec } from '../kernel/codec.js';
+import type { Codec, Envelope } from '../kernel/codec.js';
 import { type EchoError, EchoStateError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
-import { Discard, type Outcome, type RetryOutcome, Snooze } from '../kernel/outcome.js';
+import { type Discard, type Outcome, onPurpose, type RetryOutcome, type Snooze } from '../kernel/outcome.js';
 import type { Executor } from '../wire/executor.js';
 import { asEchoError } from '../wire/faults.js';
 import { type ClaimedRow, claim, pass } from '../wire/transitions/index.js';
@@ -42,6 +42,8 @@ export interface ConsumerHost {
   /** False while there is no connection: a claim is built anew after a reconnect, never kept for it. */
   readonly isUp: boolean;
   epoch(keys: QueueKeys): string | undefined;
+  /** Takes this process off the list of the hungry. */
+  stepAside(keys: QueueKeys): void;
   /** Something is to be sent at the end of this turn. */
   mark(consumer: Consumer): void;
   /** Unbooks the consumer: no more wake-ups, no leadership. */
@@ -148,6 +150,7 @@ export class Consumer extends Events<ConsumerEvents> {
     if (!this.held) return;
     this.held = false;
     this.parked = false;
+    this.woken = this.claims > 0; // pausing took us off the list of the hungry behind the claim under way
     this.host.mark(this);
   }
 
@@ -161,6 +164,19 @@ export class Consumer extends Events<ConsumerEvents> {
     if (caller === undefined || caller.finished || !this.leases.owns(caller)) return drained;
     this.insiders.add(caller);
     return Promise.race([drained, this.until(() => this.inSlots <= this.insiders.size)]);
+  }
+
+  /**
+   * @internal Does something that may make a job claimable and is sent on our connection. An idle consumer claims right
+   * behind it, in the same write, rather than wait to be woken: one round trip less until the handler starts.
+   */
+  behind<T>(send: () => T): T {
+    if (!this.isIdle) return send();
+    this.host.stepAside(this.keys); // or we would be woken for a job that we take anyway
+    const sent = send();
+    this.parked = false;
+    this.fill();
+    return sent;
   }
 
   /** @internal closes; resolves when the last handler has ended too, whoever calls */
@@ -203,13 +219,16 @@ export class Consumer extends Events<ConsumerEvents> {
 
   /** @internal */
   cancelled(id: string): void {
-    this.leases.find(id)?.abort('cancelled', 'the job was cancelled');
+    const job = this.leases.find(id);
+    job?.abort('cancelled', 'the job was cancelled');
+    if (job?.started === false) this.giveBack(job); // claimed ahead: it need not begin
   }
 
   /** @internal connected again */
   reconnected(): void {
     this.leases.hurry();
     this.parked = false;
+    this.backingOff = false; // that was for the old connection
     this.fill();
   }
 
@@ -222,13 +241,21 @@ export class Consumer extends Events<ConsumerEvents> {
     if (next) this.receive(next);
   }
 
+  private get isIdle(): boolean {
+    return this.parked && this.claims === 0 && this.canClaim && this.free() > 0;
+  }
+
+  private get canClaim(): boolean {
+    return !this.stopping && !this.held && this.listening && !this.backingOff && this.host.isUp;
+  }
+
   private free(): number {
     const inUse = this.inSlots + this.ready.length - this.readyAt + this.asked;
     return this.settings.concurrency + this.ahead.target - inUse;
   }
 
   private fill(): void {
-    if (this.stopping || this.held || !this.listening || this.parked || this.backingOff || !this.host.isUp) return;
+    if (this.parked || !this.canClaim) return;
     while (this.claims < CLAIMS_IN_FLIGHT) {
       const free = this.free();
       if (free <= 0) return;
@@ -297,7 +324,15 @@ export class Consumer extends Events<ConsumerEvents> {
     const { codec } = this.host;
     for (let i = 0; i < rows.length; i++) {
       const row = rows[i]!;
-      const job = new Job(this.keys.queue, row, codec.decode(row.payload), batch);
+      let envelope: Envelope | undefined;
+      let unreadable: Job['unreadable'];
+      try {
+        envelope = codec.decode(row.payload);
+      } catch (error) {
+        unreadable = { error };
+      }
+      const job = new Job(this.keys.queue, row, envelope, batch);
+      job.unreadable = unreadable;
       batch.jobs[i] = job;
       this.ready.push(job);
     }
@@ -309,11 +344,12 @@ export class Consumer extends Events<ConsumerEvents> {
 
   /** Starts what is ready while there are slots. A loop, not a recursion: handlers may return at once. */
   private start(): void {
-    if (this.starting) return;
+    if (this.starting || this.stopping || this.held) return; // what a claim under way brings is given back
     this.starting = true;
     const { concurrency } = this.settings;
     while (this.readyAt < this.ready.length && this.inSlots < concurrency) {
-      this.run(this.ready[this.readyAt++]!);
+      const job = this.ready[this.readyAt++]!;
+      if (!job.finished) this.run(job);
     }
     if (this.readyAt === this.ready.length) {
       this.ready = [];
@@ -325,6 +361,10 @@ export class Consumer extends Events<ConsumerEvents> {
   private run(job: Job): void {
     job.started = true;
     this.inSlots += 1;
+    if (job.unreadable) {
+      this.fail(job, job.unreadable.error);
+      return;
+    }
     const timeoutMs = job.opts?.timeoutMs ?? this.settings.timeoutMs;
     if (timeoutMs > 0) job.limit = this.host.metronome.after(timeoutMs, () => this.expire(job, timeoutMs));
     const sampled = this.sampling;
@@ -333,11 +373,13 @@ export class Consumer extends Events<ConsumerEvents> {
     let result: unknown;
     try {
       result = running.run(job, this.handler, job);
+      // Foreign thenables may throw when asked; the promise around one rejects instead.
+      if (!(result instanceof Promise) && isThenable(result)) result = Promise.resolve(result);
     } catch (error) {
       this.fail(job, error);
       return;
     }
-    if (isThenable(result)) {
+    if (result instanceof Promise) {
       result.then(
         (value) => {
           if (sampled) this.ahead.saw(this.host.clock.monotonic() - startedAt);
@@ -379,12 +421,13 @@ export class Consumer extends Events<ConsumerEvents> {
 
   private fail(job: Job, error: unknown): void {
     if (!this.finish(job)) return;
+    const thrown = onPurpose(error);
     if (job.lost) {
       // Stopped because the lease was lost: the attempt belongs to whoever has the job now.
-    } else if (error instanceof Snooze) {
-      this.settler.release(job, String(error.ms));
-    } else if (error instanceof Discard) {
-      this.settler.retry(job, error, 0, 0, error.message);
+    } else if (thrown === 'snooze') {
+      this.settler.release(job, String((error as Snooze).ms));
+    } else if (thrown === 'discard') {
+      this.settler.retry(job, error, 0, 0, (error as Discard).message);
     } else {
       const attempts = job.opts?.attempts ?? this.settings.attempts;
       this.settler.retry(job, error, this.waitBefore(job, error), attempts, failureText(error));
@@ -439,8 +482,10 @@ export class Consumer extends Events<ConsumerEvents> {
       this.aheadWatch = false;
       if (this.ready.length === this.readyAt) return;
       const late = this.ready[this.readyAt]!.batch.leasedAt <= oldest.leasedAt;
-      if (late) this.giveBackReady();
-      else this.watchReady();
+      if (late) {
+        this.ahead.stall();
+        this.giveBackReady();
+      } else this.watchReady();
     });
   }
 

@@ -53,10 +53,21 @@ export class EchoMq {
     this.connection = connection;
     this.metronome = metronome;
     this.minting = new Minting(executor, keyspace, clock, metronome, process);
-    this.enqueuer = new Enqueuer(executor, connection, {
-      timeoutMs: settings.enqueueTimeoutMs,
-      bufferLimit: settings.enqueueBufferLimit,
+    connection.listen({
+      up: () => {
+        this.minting.renew().catch((error) => this.fault(error));
+      },
+      down: () => undefined,
     });
+    this.enqueuer = new Enqueuer(
+      executor,
+      connection,
+      {
+        timeoutMs: settings.enqueueTimeoutMs,
+        bufferLimit: settings.enqueueBufferLimit,
+      },
+      (queue, send) => this.pump.around(queue, send),
+    );
     this.pump = new Pump({
       connection,
       executor,
@@ -92,7 +103,7 @@ export class EchoMq {
     return echo;
   }
 
-  /** Without connecting: {@link open} does. @throws EchoConfigError */
+  /** Connects on first use, or by {@link open}. @throws EchoConfigError */
   static create(options: EchoMqOptions): EchoMq {
     return new EchoMq(echoMqSettings(options));
   }
@@ -115,6 +126,11 @@ export class EchoMq {
     return this.pump.serve(keys, settings, handler);
   }
 
+  /** Closes every consumer and consumes nothing more; `jobs` goes on working. Idempotent. */
+  async drain(): Promise<void> {
+    await this.pump.close().others;
+  }
+
   /** Stops claiming, drains every consumer, answers what was enqueued, closes the sockets. Idempotent; works without a server. */
   close(): Promise<void> {
     const inside = isInsideHandler();
@@ -125,12 +141,6 @@ export class EchoMq {
   }
 
   private async start(): Promise<void> {
-    this.connection.listen({
-      up: () => {
-        this.minting.renew().catch((error) => this.fault(error));
-      },
-      down: () => undefined,
-    });
     try {
       await this.connection.open(this.settings.connectTimeoutMs);
       await this.minting.renew(this.settings.connectTimeoutMs);

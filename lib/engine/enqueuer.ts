@@ -19,6 +19,11 @@ export interface EnqueueLimits {
 
 const MOST_PER_CALL = 500;
 const MOST_BYTES_PER_CALL = 4_000_000;
+/** A batch of at least so many is answered in two halves when nothing else is on its way. */
+const WORTH_HALVING = 16;
+
+/** Sends jobs of a queue; something may be done around it. */
+export type Around = (queue: string, send: () => void) => void;
 
 class Turn {
   readonly items: EnqueueItem[] = [];
@@ -30,12 +35,14 @@ class Turn {
 export class Enqueuer {
   private readonly turns = new Map<QueueKeys, Turn>();
   private unanswered = 0;
+  private callsInFlight = 0;
   private idleWaiters: (() => void)[] = [];
 
   constructor(
     private readonly executor: Executor,
     private readonly connection: Connection,
     private readonly limits: EnqueueLimits,
+    private readonly around: Around,
   ) {}
 
   /** Resolves once the server has the job. @throws EchoError */
@@ -62,7 +69,11 @@ export class Enqueuer {
     const full = this.refusal(items.length);
     if (full) throw full;
     this.unanswered += items.length;
-    return Promise.allSettled(portions(items).map((portion) => this.send(keys, portion)));
+    let sent: Promise<EnqueueResult[]>[] = [];
+    this.around(keys.queue, () => {
+      sent = portions(items).map((portion) => this.send(keys, portion));
+    });
+    return Promise.allSettled(sent);
   }
 
   /** Resolves when everything handed in has been answered, one way or the other. */
@@ -83,20 +94,30 @@ export class Enqueuer {
     const turns = [...this.turns];
     this.turns.clear();
     this.connection.cork();
-    for (const [keys, turn] of turns) {
-      let at = 0;
-      for (const portion of portions(turn.items)) {
-        this.deliver(keys, portion, turn, at);
-        at += portion.length;
-      }
-    }
+    for (const [keys, turn] of turns) this.around(keys.queue, () => this.sendTurn(keys, turn));
     this.connection.uncork();
+  }
+
+  private sendTurn(keys: QueueKeys, turn: Turn): void {
+    let at = 0;
+    for (const portion of portions(turn.items)) {
+      this.deliver(keys, portion, turn, at);
+      at += portion.length;
+    }
   }
 
   private deliver(keys: QueueKeys, items: EnqueueItem[], turn: Turn, at: number): void {
     this.send(keys, items).then(
       (results) => {
-        for (let i = 0; i < results.length; i++) turn.resolvers[at + i]!(results[i]!);
+        const answer = (from: number, to: number) => {
+          for (let i = from; i < to; i++) turn.resolvers[at + i]!(results[i]!);
+        };
+        const all = results.length;
+        const half = this.callsInFlight === 0 && all >= WORTH_HALVING ? all >> 1 : all;
+        answer(0, half);
+        // Producers that wait for an answer before they go on would otherwise all go on at once, in one batch, while the
+        // server has nothing to do; and wait together while it works. In two halves, one is worked on during the other.
+        if (half < all) setImmediate(() => setImmediate(answer, half, all));
       },
       (error) => {
         for (let i = 0; i < items.length; i++) turn.rejecters[at + i]!(error);
@@ -106,10 +127,12 @@ export class Enqueuer {
 
   private async send(keys: QueueKeys, items: EnqueueItem[]): Promise<EnqueueResult[]> {
     const { timeoutMs } = this.limits;
+    this.callsInFlight += 1;
     try {
       const landed = await this.executor.run(enqueue, keys, items, Number.isFinite(timeoutMs) ? timeoutMs : undefined);
       return items.map(({ id }, i) => ({ id, status: landed[i] ? 'landed' : 'duplicate' }));
     } finally {
+      this.callsInFlight -= 1;
       this.unanswered -= items.length;
       if (this.unanswered === 0) {
         const waiters = this.idleWaiters;

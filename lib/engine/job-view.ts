@@ -1,4 +1,4 @@
-import type { Codec, TravellingOptions } from '../kernel/codec.js';
+import type { Codec, Envelope, TravellingOptions } from '../kernel/codec.js';
 import type { JobState } from '../kernel/state.js';
 import type { Row } from '../wire/transitions/index.js';
 
@@ -25,11 +25,20 @@ export interface JobView {
   result: Buffer | undefined;
 }
 
+/** Undefined also when the codec cannot read it: a job must be seen to be dealt with. */
+export function envelopeOf(payload: Buffer, codec: Codec): Envelope | undefined {
+  try {
+    return codec.decode(payload);
+  } catch {
+    return undefined;
+  }
+}
+
 export function viewOf(id: string, row: Row, codec: Codec): JobView {
   const word = (field: string) => row.get(field)?.toString();
   const number = (field: string) => Number(word(field) ?? 0);
   const payload = row.get('payload') ?? Buffer.alloc(0);
-  const envelope = codec.decode(payload);
+  const envelope = envelopeOf(payload, codec);
   const attempts = word('errors')?.split(',') ?? [];
   return {
     id,

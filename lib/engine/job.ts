@@ -27,6 +27,8 @@ export class Job<Data = unknown> {
   finished = false;
   /** @internal the handler has been called */
   started = false;
+  /** @internal why the codec could not read it */
+  unreadable: { error: unknown } | undefined = undefined;
   /** @internal the lease is known to be lost */
   lost = false;
   /** @internal cancels the time limit */

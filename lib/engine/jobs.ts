@@ -1,4 +1,4 @@
-import { assertInteger, assertKnownKeys, show } from '../kernel/arguments.js';
+import { assertBoolean, assertInteger, assertKnownKeys, show } from '../kernel/arguments.js';
 import type { Codec } from '../kernel/codec.js';
 import { EchoArgumentError, EchoError } from '../kernel/errors.js';
 import { assertJobId } from '../kernel/id.js';
@@ -13,7 +13,7 @@ import * as wire from '../wire/transitions/index.js';
 import { delayText, type EnqueueOptions, landingOf } from './enqueue-options.js';
 import type { EnqueueResult, Enqueuer } from './enqueuer.js';
 import { failureText } from './failure-text.js';
-import { type JobView, viewOf } from './job-view.js';
+import { envelopeOf, type JobView, viewOf } from './job-view.js';
 import type { Minting } from './minting.js';
 
 /** A job that was claimed by hand: whoever has the token may settle it. */
@@ -151,7 +151,7 @@ export class Jobs {
     const epoch = this.parts.epoch(keys);
     const rows = await this.run(wire.claim, keys, { leaseMs, count, epoch, process: '' });
     return rows.map(({ id, payload, attempts, token }) => {
-      const envelope = this.parts.codec.decode(payload);
+      const envelope = envelopeOf(payload, this.parts.codec);
       return { id, name: envelope?.name ?? '', data: envelope ? envelope.data : payload, payload, attempts, token };
     });
   }
@@ -168,8 +168,11 @@ export class Jobs {
     const { keepMs = 0 } = options;
     assertInteger(keepMs, 'keepMs', 0);
     const result = this.parts.codec.encodeResult(options.result);
-    const [outcome] = await this.run(wire.complete, keys, { record: 0, items: [{ id, token, keepMs, result }] });
-    return outcome!;
+    const { answer, resent } = await this.settle(wire.complete, keys, {
+      record: 0,
+      items: [{ id, token, keepMs, result }],
+    });
+    return resent && isLost(answer) ? 'ok' : answer;
   }
 
   /** The attempt failed. At `maxAttempts` charged attempts the job is buried; 0 buries it at once. */
@@ -185,11 +188,13 @@ export class Jobs {
     assertInteger(maxAttempts, 'maxAttempts', 0);
     assertInteger(delayMs, 'delayMs', 0);
     const error = options.error === undefined ? '' : failureText(options.error);
-    const [outcome] = await this.run(wire.retry, keys, {
+    const { answer, resent } = await this.settle(wire.retry, keys, {
       record: 0,
       items: [{ id, token, delayMs, maxAttempts, error }],
     });
-    return outcome!;
+    if (!resent || !isLost(answer)) return answer;
+    const state = (await this.get(queue, id))?.state;
+    return state === 'scheduled' || state === 'dead' ? state : 'pending'; // or it has gone on from there
   }
 
   /** Gives a job back unfinished; the attempt is not charged. */
@@ -197,8 +202,8 @@ export class Jobs {
     const keys = this.claimed(queue, id, token);
     assertKnownKeys(options, DELAY_KEYS, 'release options');
     const delay = delayText(options.delayMs ?? 0, 'delayMs');
-    const [outcome] = await this.run(wire.release, keys, [{ id, token, delay }]);
-    return outcome!;
+    const { answer, resent } = await this.settle(wire.release, keys, [{ id, token, delay }]);
+    return resent && isLost(answer) ? 'ok' : answer;
   }
 
   /** Renews the lease: it then ends `leaseMs` from the server's now. `cancelled` means renewed, but asked to stop. */
@@ -236,7 +241,9 @@ export class Jobs {
   async reprocess(queue: string, id: string, options: { fresh?: boolean } = {}): Promise<Outcome> {
     assertKnownKeys(options, FRESH_KEYS, 'reprocess options');
     assertJobId(id);
-    const call = { fresh: options.fresh ?? false, ids: [id] };
+    const { fresh = false } = options;
+    assertBoolean(fresh, 'fresh', EchoArgumentError);
+    const call = { fresh, ids: [id] };
     const [outcome] = await this.run(wire.reprocess, this.parts.keyspace.queue(queue), call);
     return outcome!;
   }
@@ -259,6 +266,9 @@ export class Jobs {
   async reschedule(queue: string, id: string, options: { delayMs?: number; runAt?: Date | number }): Promise<Outcome> {
     assertJobId(id);
     assertKnownKeys(options, WHEN_KEYS, 'reschedule options');
+    if (options.delayMs === undefined && options.runAt === undefined) {
+      throw new EchoArgumentError('reschedule needs a time: give delayMs or runAt');
+    }
     const { delay } = landingOf(options);
     const [outcome] = await this.run(wire.reschedule, this.parts.keyspace.queue(queue), [{ id, delay }]);
     return outcome!;
@@ -309,7 +319,7 @@ export class Jobs {
   async list(queue: string, state: ListableState, options: { offset?: number; limit?: number } = {}): Promise<Page> {
     const keys = this.parts.keyspace.queue(queue);
     assertKnownKeys(options, PAGE_KEYS, 'list options');
-    const step = wire.list[state];
+    const step = Object.hasOwn(wire.list, state) ? wire.list[state] : undefined;
     if (step === undefined) {
       const states = JOB_STATES.filter((known) => known !== 'done').join(', ');
       throw new EchoArgumentError(`state ${show(state)} cannot be listed. Known are ${states}`);
@@ -329,10 +339,12 @@ export class Jobs {
    */
   async obliterate(queue: string, options: { force?: boolean } = {}): Promise<number> {
     assertKnownKeys(options, FORCE_KEYS, 'obliterate options');
+    const { force = false } = options;
+    assertBoolean(force, 'force', EchoArgumentError);
     const keys = this.parts.keyspace.queue(queue);
     let removed = 0;
     for (;;) {
-      const now = await this.run(wire.obliterate, keys, { force: options.force ?? false, limit: MOST_PER_SWEEP });
+      const now = await this.run(wire.obliterate, keys, { force, limit: MOST_PER_SWEEP });
       removed += now;
       if (now === 0) break;
     }
@@ -350,7 +362,13 @@ export class Jobs {
   }
 
   private encode(name: string, data: unknown, travelling: ReturnType<typeof landingOf>['travelling']): string | Buffer {
-    const payload = this.parts.codec.encode(name, data, travelling);
+    let payload: string | Buffer;
+    try {
+      payload = this.parts.codec.encode(name, data, travelling);
+    } catch (error) {
+      if (error instanceof EchoArgumentError) throw error;
+      throw new EchoArgumentError(`the codec cannot encode the job: ${failureText(error)}`, error);
+    }
     const { maxPayloadBytes } = this.parts;
     // A UTF-16 unit becomes at most three bytes: only payloads that might be too large are measured.
     if (payload.length * 3 > maxPayloadBytes && Buffer.byteLength(payload) > maxPayloadBytes) {
@@ -378,9 +396,26 @@ export class Jobs {
     return this.parts.executor.run(step, keys, call, this.parts.requestTimeoutMs);
   }
 
+  /** After a second sending, `gone` and `stale` may speak of what the first one did. */
+  private async settle<Call, Answer>(
+    step: Transition<Call, Answer[]>,
+    keys: QueueKeys,
+    call: Call,
+  ): Promise<{ answer: Answer; resent: boolean }> {
+    let resent = false;
+    const [answer] = await this.parts.executor.run(step, keys, call, this.parts.requestTimeoutMs, () => {
+      resent = true;
+    });
+    return { answer: answer!, resent };
+  }
+
   private async attempt<T>(act: () => Promise<T>): Promise<T> {
     return act();
   }
+}
+
+function isLost(answer: Outcome | RetryOutcome): boolean {
+  return answer === 'gone' || answer === 'stale';
 }
 
 type MutableItem = { -readonly [K in keyof wire.EnqueueItem]: wire.EnqueueItem[K] };

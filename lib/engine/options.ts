@@ -59,7 +59,7 @@ export function echoMqSettings(options: EchoMqOptions): EchoMqSettings {
   const merged = { ...DEFAULTS, ...given };
   const settings: EchoMqSettings = { ...merged, enqueueTimeoutMs: merged.enqueueTimeoutMs ?? merged.requestTimeoutMs };
   assertPrefix(settings.prefix);
-  if (!Object.hasOwn(BRANDS, settings.wire))
+  if (typeof settings.wire !== 'number' || !Object.hasOwn(BRANDS, settings.wire))
     throw new EchoConfigError(`option 'wire' is 4 or 6, got ${show(settings.wire)}`);
   assertOption(settings.connectTimeoutMs, 'connectTimeoutMs', 1);
   assertOption(settings.requestTimeoutMs, 'requestTimeoutMs', 1);
@@ -67,5 +67,17 @@ export function echoMqSettings(options: EchoMqOptions): EchoMqSettings {
     assertOption(settings.enqueueTimeoutMs, 'enqueueTimeoutMs', 1);
   assertOption(settings.enqueueBufferLimit, 'enqueueBufferLimit', 0);
   assertOption(settings.maxPayloadBytes, 'maxPayloadBytes', 1);
+  assertCodec(settings.codec);
+  if (typeof settings.onError !== 'function') {
+    throw new EchoConfigError(`option 'onError' must be a function, got ${show(settings.onError)}`);
+  }
   return settings;
+}
+
+function assertCodec(codec: unknown): asserts codec is Codec {
+  for (const method of ['encode', 'decode', 'encodeResult']) {
+    if (typeof (codec as Record<string, unknown> | null)?.[method] !== 'function') {
+      throw new EchoConfigError(`option 'codec' must have a method ${method}, got ${show(codec)}`);
+    }
+  }
 }

@@ -111,6 +111,18 @@ export class Pump implements ConsumerHost, SubscriberEvents {
     return this.parts.epochs ? this.parts.connection.epoch(keys) : undefined;
   }
 
+  stepAside(keys: QueueKeys): void {
+    // Failing, it costs a needless wake-up.
+    this.parts.connection.call('ZREM', [keys.hungry, this.process], { resend: false }).catch(() => undefined);
+  }
+
+  /** Sends jobs of a queue; its consumer here, when idle, claims behind them. */
+  around(queue: string, send: () => void): void {
+    const consumer = this.consumers.get(queue);
+    if (consumer === undefined) send();
+    else consumer.behind(send);
+  }
+
   mark(consumer: Consumer): void {
     if (this.marked.size === 0) setImmediate(() => this.turn());
     this.marked.add(consumer);

@@ -19,7 +19,10 @@ export interface SettlementEvents {
   fault(error: EchoError): void;
 }
 
-export type Settlement = { kind: 'complete'; value: unknown } | { kind: 'retry'; error: unknown } | { kind: 'release' };
+export type Settlement =
+  | { kind: 'complete'; value: unknown }
+  | { kind: 'retry'; error: unknown; expected: RetryOutcome }
+  | { kind: 'release' };
 
 const MOST_PER_CALL = 500;
 const PAUSE_AFTER_FAULT_MS = 500;
@@ -79,7 +82,8 @@ export class Settler {
   retry(job: Job, cause: unknown, delayMs: number, maxAttempts: number, error: string): void {
     this.unsettled += 1;
     const item = { id: job.id, token: job.token, delayMs, maxAttempts, error };
-    this.retries.add(item, job, { kind: 'retry', error: cause });
+    const expected = job.attempt >= maxAttempts ? 'dead' : delayMs > 0 ? 'scheduled' : 'pending';
+    this.retries.add(item, job, { kind: 'retry', error: cause, expected });
   }
 
   release(job: Job, delay: string): void {
@@ -125,8 +129,11 @@ export class Settler {
           const job = jobs[i]!;
           let outcome = outcomes[i]!;
           // The first sending may have been carried out and its answer lost: the job is then settled, not taken away.
-          if (resent && !job.lost && (outcome === 'gone' || outcome === 'stale')) outcome = 'ok';
-          this.events.settled(job, outcome, settlements[i]!);
+          const settlement = settlements[i]!;
+          if (resent && !job.lost && (outcome === 'gone' || outcome === 'stale')) {
+            outcome = settlement.kind === 'retry' ? settlement.expected : 'ok';
+          }
+          this.events.settled(job, outcome, settlement);
         }
         this.answered(jobs.length);
       },

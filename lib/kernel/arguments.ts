@@ -37,9 +37,8 @@ export function assertOption(value: unknown, name: string, min: number, max?: nu
   assertInteger(value, `option '${name}'`, min, max, EchoConfigError);
 }
 
-export function assertBoolean(value: unknown, name: string): asserts value is boolean {
-  if (typeof value !== 'boolean')
-    throw new EchoConfigError(`option '${name}' must be true or false, got ${show(value)}`);
+export function assertBoolean(value: unknown, name: string, Fault: Fault = EchoConfigError): asserts value is boolean {
+  if (typeof value !== 'boolean') throw new Fault(`option '${name}' must be true or false, got ${show(value)}`);
 }
 
 export function show(value: unknown): string {

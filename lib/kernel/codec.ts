@@ -22,7 +22,10 @@ export interface Envelope {
 export interface Codec {
   /** A string is sent as UTF-8. @throws anything: becomes an EchoArgumentError, nothing is sent */
   encode(name: string, data: unknown, opts: TravellingOptions | undefined): string | Buffer;
-  /** Undefined when the bytes are no envelope; the handler then gets them as they are. */
+  /**
+   * Undefined when the bytes are no envelope; the handler then gets them as they are. @throws anything: fails the attempt;
+   * whoever only looks gets the bytes
+   */
   decode(payload: Buffer): Envelope | undefined;
   /** A handler's return value. */
   encodeResult(result: unknown): string | Buffer;
@@ -31,6 +34,7 @@ export interface Codec {
 const OPENING_BRACE = 0x7b;
 const ENVELOPE_KEYS = new Set(['name', 'data', 'opts']);
 const NOTHING = 'null';
+const BYTES = 'a Buffer or Uint8Array (encode it as base64, or set a codec)';
 
 /** The default envelope: JSON `{"name","data","opts"}`, absent parts left out. */
 export const jsonCodec: Codec = {
@@ -66,7 +70,7 @@ function optionsOf(value: unknown): TravellingOptions | undefined {
 /** JSON, but never silently something else: what JSON would turn into null or a foreign shape is refused. */
 function json(value: unknown, what: string): string {
   if (typeof value === 'number' && !Number.isFinite(value)) throw refused(what, `${value}`);
-  if (value instanceof Uint8Array) throw refused(what, 'a Buffer or Uint8Array (encode it as base64, or set a codec)');
+  if (value instanceof Uint8Array) throw refused(what, BYTES);
   let text: string | undefined;
   try {
     text = JSON.stringify(value);
@@ -74,7 +78,17 @@ function json(value: unknown, what: string): string {
     throw new EchoArgumentError(`${what} cannot be serialised: ${(error as Error).message}`, error);
   }
   if (text === undefined) throw refused(what, `a ${typeof value}`);
+  if (BYTES_SPELT.some((spelt) => text.includes(spelt)) && holdsBytes(value)) throw refused(what, `around ${BYTES}`);
   return text;
+}
+
+/** What JSON makes of a Buffer, and of other bytes. Data that merely looks like it is told apart by a second look. */
+const BYTES_SPELT = ['"type":"Buffer"', '{"0":'];
+
+function holdsBytes(value: unknown): boolean {
+  if (value instanceof Uint8Array) return true;
+  if (typeof value !== 'object' || value === null || 'toJSON' in value) return false;
+  return Object.values(value).some(holdsBytes);
 }
 
 function refused(what: string, kind: string): EchoArgumentError {

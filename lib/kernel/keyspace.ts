@@ -18,6 +18,8 @@ export interface QueueKeys {
   readonly waiting: string;
   readonly paused: string;
   readonly relayed: string;
+  /** Processes with free slots, to be woken. */
+  readonly hungry: string;
   readonly leader: string;
   readonly version: string;
   /** The row of a job. */
@@ -63,6 +65,7 @@ class Keys implements QueueKeys {
   readonly waiting: string;
   readonly paused: string;
   readonly relayed: string;
+  readonly hungry: string;
   readonly leader: string;
   readonly version: string;
   readonly beatChannel: string;
@@ -80,6 +83,7 @@ class Keys implements QueueKeys {
     this.waiting = `${base}waiting`;
     this.paused = `${base}paused`;
     this.relayed = `${base}relayed`;
+    this.hungry = `${base}hungry`;
     this.leader = `${base}leader`;
     this.version = `${base}version`;
     this.beatChannel = `${base}beat`;

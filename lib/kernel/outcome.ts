@@ -26,8 +26,23 @@ export function outcomeOf(code: number): Outcome {
   }
 }
 
+/** Marks what a handler threw on purpose; a symbol of the realm, because two copies of this library can be loaded at once. */
+const ON_PURPOSE = Symbol.for('nestjs-echomq:on-purpose');
+
+/** Which of the two a thrown value is. Asking a stranger's value may itself throw. */
+export function onPurpose(thrown: unknown): 'discard' | 'snooze' | undefined {
+  try {
+    return (thrown as Partial<Discard | Snooze> | null | undefined)?.[ON_PURPOSE];
+  } catch {
+    return undefined;
+  }
+}
+
 /** Thrown by a handler: bury the job at once, whatever attempts it has left. */
 export class Discard extends Error {
+  /** @internal */
+  readonly [ON_PURPOSE] = 'discard';
+
   constructor(reason = 'discarded by its handler') {
     super(reason);
     this.name = 'Discard';
@@ -36,6 +51,8 @@ export class Discard extends Error {
 
 /** Thrown by a handler: put the job back for `ms` milliseconds without charging the attempt. */
 export class Snooze extends Error {
+  /** @internal */
+  readonly [ON_PURPOSE] = 'snooze';
   readonly ms: number;
 
   /** @throws RangeError unless `ms` is a whole number of milliseconds, 0 to 2^53-1 */

@@ -25,6 +25,8 @@ export interface ConnectionEvents {
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 2000;
 const NOT_READY_PAUSE_MS = 100;
+/** From the dial to the end of the greeting. A connection that goes dark in between would otherwise be waited for without end. */
+export const GREETING_MS = 10_000;
 
 /** Runs after connecting and before anything else is sent. Throws to refuse the server. */
 export type Greeting = (client: Client) => Promise<void>;
@@ -40,6 +42,8 @@ interface Waiter {
  */
 export class Connection {
   private client: Client | undefined;
+  private dialling: Client | undefined;
+  private begun = false;
   private closed = false;
   private readonly waiters = new Set<Waiter>();
   private readonly listeners = new Set<ConnectionEvents>();
@@ -78,7 +82,7 @@ export class Connection {
 
   /** Resolves once connected. @throws EchoWireError, EchoStoreError when refused; EchoTimeoutError after `timeoutMs` */
   async open(timeoutMs: number): Promise<void> {
-    this.dial();
+    this.begin();
     await this.ready(timeoutMs, (fault) => fault instanceof EchoWireError || (fault !== undefined && !fault.retryable));
   }
 
@@ -129,7 +133,7 @@ export class Connection {
     const fault = new EchoStateError('the connection is closed');
     for (const waiter of this.waiters) waiter.fail(fault);
     this.waiters.clear();
-    const { client } = this;
+    const client = this.client ?? this.dialling;
     if (client === undefined) return;
     await new Promise<void>((resolve) => {
       client.onEnd(resolve);
@@ -155,7 +159,11 @@ export class Connection {
         if (this.closed || deadline?.passed || !options.resend) throw fault;
         if (isNotReady(error)) await this.sleep(NOT_READY_PAUSE_MS);
         else if (fault.code !== 'ECHO_UNREACHABLE') throw fault;
-        else options.onResend?.();
+        else {
+          options.onResend?.();
+          // Its socket is gone and its end has not come through: trying again at once would keep it from ever coming.
+          if (this.client === client) await this.sleep(FIRST_PAUSE_MS);
+        }
       } finally {
         this.inFlight.delete(ticket);
       }
@@ -191,6 +199,8 @@ export class Connection {
   }
 
   private nextClient(deadline?: { waiting?: Waiter | undefined }): Promise<Client> {
+    if (this.closed) return Promise.reject(new EchoStateError('the connection is closed'));
+    this.begin();
     return new Promise((resolve, reject) => {
       const waiter: Waiter = { go: resolve, fail: reject };
       if (deadline) deadline.waiting = waiter;
@@ -219,15 +229,27 @@ export class Connection {
     });
   }
 
+  /** The first use connects; from then on `ended` keeps it so. */
+  private begin(): void {
+    if (this.begun) return;
+    this.begun = true;
+    this.dial();
+  }
+
   private dial(): void {
     if (this.closed) return;
     const client = this.factory.make('commands');
     let lastError: Error | undefined;
     let greeted = false;
+    this.dialling = client;
+    const limit = this.clock.after(GREETING_MS, () => client.destroy());
     client.onError((error) => {
       lastError = error;
     });
-    client.onEnd(() => this.ended(client, greeted, lastError));
+    client.onEnd(() => {
+      limit.cancel();
+      this.ended(client, greeted, lastError);
+    });
     client
       .connect()
       .then(() => this.learn(client))
@@ -235,6 +257,7 @@ export class Connection {
       .then(
         () => {
           greeted = true;
+          limit.cancel();
           if (this.closed) client.destroy();
           else this.adopt(client);
         },
@@ -258,6 +281,7 @@ export class Connection {
 
   private adopt(client: Client): void {
     this.client = client;
+    this.dialling = undefined;
     this.failures = 0;
     this.lastFault = undefined;
     const waiting = [...this.waiters];
@@ -268,6 +292,7 @@ export class Connection {
 
   private ended(client: Client, greeted: boolean, error: Error | undefined): void {
     if (this.client === client) this.client = undefined;
+    if (this.dialling === client) this.dialling = undefined;
     this.inFlight.clear();
     if (this.closed) return;
     this.lastFault = error ? asEchoError(error) : connectionLost();

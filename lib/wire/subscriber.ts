@@ -2,6 +2,7 @@ import type { Clock, Timer } from '../kernel/clock.js';
 import { type EchoError, EchoStoreError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import type { Client, ClientFactory } from './client.js';
+import { GREETING_MS } from './connection.js';
 import { asEchoError, tagOf } from './faults.js';
 
 export interface SubscriberEvents {
@@ -102,14 +103,19 @@ export class Subscriber {
     if (this.closed) return;
     const client = this.factory.make('subscriber');
     this.client = client;
+    const limit = this.clock.after(GREETING_MS, () => client.destroy());
     client.onMessage((channel, message) => this.hear(channel, message));
     client.onError((error) => this.report(error));
-    client.onEnd(() => this.ended());
+    client.onEnd(() => {
+      limit.cancel();
+      this.ended();
+    });
     client
       .connect()
       .then(() => this.probe(client))
       .then(
         () => {
+          limit.cancel();
           this.up = true;
           this.subscribe(client, [...this.queues.values()]);
         },

@@ -1,0 +1,43 @@
+import type { Job } from '../../lib/core.js';
+import { until } from '../support/until.js';
+
+/** One run of a job whose handler waits to be told how to end. */
+export interface Run {
+  readonly job: Job;
+  end(result?: unknown): void;
+  fail(error: unknown): void;
+}
+
+/** A handler whose runs begin and end under a test's control. */
+export class Gates {
+  readonly runs: Run[] = [];
+
+  readonly handler = (job: Job): Promise<unknown> =>
+    new Promise((end, fail) => {
+      this.runs.push({ job, end, fail });
+    });
+
+  /** The n-th run (from 1) since the beginning; waits for it to start. */
+  async run(n: number, timeoutMs = 5_000): Promise<Run> {
+    await until(() => this.runs.length >= n, { timeoutMs, what: `run ${n} to start` });
+    return this.runs[n - 1]!;
+  }
+}
+
+/** A handler that ends at once and remembers. */
+export class Ledger {
+  readonly jobs: Job[] = [];
+
+  readonly handler = (job: Job): void => {
+    this.jobs.push(job);
+  };
+
+  /** Job ids in the order they were run. */
+  get ids(): string[] {
+    return this.jobs.map((job) => job.id);
+  }
+
+  async ran(n: number, timeoutMs = 5_000): Promise<void> {
+    await until(() => this.jobs.length >= n, { timeoutMs, what: `${n} jobs to run, of which ${this.jobs.length} did` });
+  }
+}

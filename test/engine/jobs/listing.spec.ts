@@ -1,0 +1,194 @@
+import { describe, expect, it } from '@jest/globals';
+import type { Jobs, ListableState, Page } from '../../../lib/core.js';
+import { describeWithProcess } from '../../support/availability.js';
+import { until } from '../../support/until.js';
+import { numbers, queuesOn, useStage } from './stage.js';
+
+/** Every job in a state, page by page. */
+async function all(jobs: Jobs, state: ListableState, limit?: number) {
+  const pages: Page[] = [];
+  for (let offset: number | undefined = 0; offset !== undefined; offset = pages.at(-1)!.next) {
+    pages.push(await jobs.list('q', state, { offset, limit }));
+  }
+  return { pages, jobs: pages.flatMap((page) => page.jobs) };
+}
+
+describe('list', () => {
+  const stage = useStage();
+
+  it('shows each state in the order in which it would be taken', async () => {
+    const { jobs } = await stage.connect();
+    await jobs.enqueueMany(
+      'q',
+      numbers(4).map((n) => ({ name: `running ${n}` })),
+    );
+    const claimed = await jobs.claim('q', { leaseMs: 60_000, count: 4 });
+    for (const { id, token } of claimed.slice(2).reverse()) await jobs.retry('q', id, token, { maxAttempts: 0 });
+    await jobs.extend('q', claimed[0]!.id, claimed[0]!.token, { leaseMs: 120_000 });
+    await jobs.enqueueMany('q', [
+      { name: 'late', opts: { delayMs: 90_000 } },
+      { name: 'early', opts: { delayMs: 60_000 } },
+      { name: 'low', opts: { priority: 5 } },
+      { name: 'first' },
+      { name: 'second' },
+    ]);
+    const names = async (state: ListableState) =>
+      (await all(jobs, state)).jobs.map((job) => `${job.state} ${job.name}`);
+    expect(await names('pending')).toEqual(['pending first', 'pending second', 'pending low']);
+    expect(await names('scheduled')).toEqual(['scheduled early', 'scheduled late']);
+    expect(await names('active')).toEqual(['active running 1', 'active running 0']);
+    expect(await names('dead')).toEqual(['dead running 2', 'dead running 3']);
+    expect(await names('awaiting_children')).toEqual([]);
+  });
+
+  it('gives pages of 100, from an offset, with the total and where to go on', async () => {
+    const { jobs } = await stage.connect();
+    await jobs.enqueueMany(
+      'q',
+      numbers(250).map((n) => ({ name: String(n) })),
+    );
+    const { pages } = await all(jobs, 'pending');
+    expect(pages.map((page) => [page.jobs.length, page.total, page.next])).toEqual([
+      [100, 250, 100],
+      [100, 250, 200],
+      [50, 250, undefined],
+    ]);
+    expect(await jobs.list('q', 'pending', { offset: 250 })).toEqual({ jobs: [], total: 250, next: undefined });
+    expect(await jobs.list('q', 'pending', { offset: 9999, limit: 5 })).toMatchObject({ jobs: [], next: undefined });
+    const some = await jobs.list('q', 'pending', { offset: 10, limit: 3 });
+    expect(some.jobs.map(({ name }) => name)).toEqual(['10', '11', '12']);
+    expect(some.next).toBe(13);
+    expect(await jobs.list('nothing', 'pending')).toEqual({ jobs: [], total: 0, next: undefined });
+  });
+
+  it('ends a page of large payloads early, and leaves none out', async () => {
+    const { jobs } = await stage.connect();
+    const data = 'x'.repeat(3_000_000);
+    await jobs.enqueueMany(
+      'q',
+      numbers(7).map((n) => ({ name: String(n), data })),
+    );
+    await jobs.enqueue('q', 'huge', 'x'.repeat(9_000_000));
+    const { pages, jobs: seen } = await all(jobs, 'pending', 1000);
+    expect(pages.length).toBeGreaterThan(3);
+    expect(seen.map(({ name }) => name)).toEqual([...numbers(7).map(String), 'huge']);
+  });
+});
+
+describeWithProcess('200,000 jobs (C142)', () => {
+  const SLOW_MS = 25;
+  const stage = useStage({ config: { 'slowlog-log-slower-than': String(SLOW_MS * 1000), 'slowlog-max-len': '100' } });
+  const slow = async () =>
+    ((await stage.control.slowlog('GET', 100)) as [number, number, number, string[]][])
+      .filter(([, , , [command]]) => command!.toLowerCase().startsWith('eval'))
+      .map(([, , micros, [command, sha]]) => `${command} ${sha} ${micros} us`);
+
+  it('are listed in pages, counted, and removed by short scripts, and all are seen', async () => {
+    const { jobs } = await stage.connect({ requestTimeoutMs: 20_000 });
+    const total = 200_000;
+    const ids = (
+      await jobs.enqueueMany(
+        'q',
+        numbers(total).map((n) => ({ name: 'a', data: n })),
+      )
+    ).map(({ id }) => id);
+    const first = await jobs.list('q', 'pending');
+    expect(first).toMatchObject({ total, next: 100 });
+    expect(first.jobs).toHaveLength(100);
+    const seen: string[] = [];
+    for (let offset: number | undefined = 0; offset !== undefined; ) {
+      const page: Page = await jobs.list('q', 'pending', { offset, limit: 1000 });
+      for (const { id } of page.jobs) seen.push(id);
+      offset = page.next;
+    }
+    expect(seen).toHaveLength(total);
+    expect(seen.every((id, i) => id === ids[i])).toBe(true);
+    expect((await jobs.list('q', 'pending', { offset: 199_950 })).jobs).toHaveLength(50);
+    expect(await jobs.counts('q')).toMatchObject({ pending: total, metrics: { enqueued: total } });
+    expect(await jobs.obliterate('q')).toBe(total);
+    expect(await slow()).toEqual([]);
+  });
+});
+
+describe('obliterate (C146)', () => {
+  const stage = useStage();
+
+  const everything = async (jobs: Jobs) => {
+    await jobs.enqueueMany(
+      'q',
+      numbers(8).map((n) => ({ name: 'a', data: n })),
+    );
+    const claimed = await jobs.claim('q', { leaseMs: 60_000, count: 5 });
+    const [kept, dead, again, completed, running] = claimed;
+    await jobs.complete('q', kept!.id, kept!.token, { keepMs: 600_000, result: 5 });
+    await jobs.retry('q', dead!.id, dead!.token, { maxAttempts: 0, error: 'dead' });
+    await jobs.retry('q', again!.id, again!.token, { maxAttempts: 5, delayMs: 60_000 });
+    await jobs.complete('q', completed!.id, completed!.token);
+    await jobs.enqueue('q', 'later', undefined, { delayMs: 60_000, priority: 3 });
+    return running!;
+  };
+  const left = async (queue: string) => {
+    const found: string[] = [];
+    let cursor = '0';
+    do {
+      const [next, keys] = await stage.control.scan(cursor, 'MATCH', `emq:{${queue}}:*`, 'COUNT', 1000);
+      found.push(...keys);
+      cursor = next;
+    } while (cursor !== '0');
+    return found;
+  };
+
+  it('leaves nothing, kept results included, and nothing of other queues is touched', async () => {
+    const { jobs } = await stage.connect();
+    const running = await everything(jobs);
+    await jobs.complete('q', running.id, running.token, { keepMs: 600_000 });
+    await jobs.enqueue('q*', 'a');
+    await jobs.enqueue('qq', 'a');
+    expect(await left('q')).not.toEqual([]);
+    expect(await jobs.obliterate('q')).toBe(6);
+    expect(await left('q')).toEqual([]);
+    expect((await queuesOn(stage.control)).map(({ queue }) => queue).sort()).toEqual(['q*', 'qq']);
+    expect(await jobs.obliterate('q')).toBe(0);
+  });
+
+  it('takes the name of the queue as it is, not as a pattern', async () => {
+    const { jobs } = await stage.connect();
+    for (const queue of ['*', '[ab]', 'a', 'a?', 'ab', '\\a']) {
+      const id = jobs.mintId();
+      await jobs.enqueue(queue, 'x', undefined, { id });
+      const [claimed] = await jobs.claim(queue, { leaseMs: 1000 });
+      await jobs.complete(queue, id, claimed!.token, { keepMs: 600_000 });
+    }
+    for (const queue of ['*', '[ab]', 'a?', '\\a']) await jobs.obliterate(queue);
+    expect((await queuesOn(stage.control)).map(({ queue }) => queue).sort()).toEqual(['a', 'ab']);
+  });
+
+  it('is refused while jobs run, and touches nothing then', async () => {
+    const { jobs } = await stage.connect();
+    await everything(jobs);
+    const before = await jobs.counts('q');
+    await expect(jobs.obliterate('q')).rejects.toMatchObject({ name: 'EchoStateError', code: 'EMQSTATE' });
+    expect(await jobs.counts('q')).toEqual(before);
+  });
+
+  it('forced, takes running jobs with it: their holders are told gone', async () => {
+    const { jobs } = await stage.connect();
+    const running = await everything(jobs);
+    expect(await jobs.obliterate('q', { force: true })).toBe(7);
+    expect(await jobs.complete('q', running.id, running.token, { keepMs: 5000 })).toBe('gone');
+    expect(await jobs.retry('q', running.id, running.token, { maxAttempts: 5 })).toBe('gone');
+    expect(await left('q')).toEqual([]);
+  });
+
+  it('of a paused queue leaves a queue that is not paused, and its consumers go on with new jobs', async () => {
+    const echo = await stage.connect();
+    const ran: string[] = [];
+    await echo.jobs.pause('q');
+    await echo.jobs.enqueue('q', 'old');
+    echo.consume('q', {}, (job) => void ran.push(job.name));
+    expect(await echo.jobs.obliterate('q')).toBe(1);
+    await echo.jobs.enqueue('q', 'new');
+    await until(() => ran.length === 1, { what: 'the new job' });
+    expect(ran).toEqual(['new']);
+  });
+});

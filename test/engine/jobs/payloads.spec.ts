@@ -1,0 +1,206 @@
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { type Codec, type Job, jsonCodec } from '../../../lib/core.js';
+import { until } from '../../support/until.js';
+import { failure, numbers, useStage } from './stage.js';
+
+const MEGABYTE = 1024 * 1024;
+
+describe('payloads', () => {
+  const stage = useStage();
+
+  it.each<[string, unknown]>([
+    ['NUL bytes', 'a\0b\0'],
+    ['control characters and quotes', '\r\n\t"\\\u0001\u007f'],
+    ['half a surrogate pair', 'x\ud83d'],
+    ['the other half', '\ude00x'],
+    ['emoji and combining marks', '👩‍👩‍👧 é e\u0301 \u202e'],
+    ['line separators', '\u2028\u2029'],
+    ['something that looks like an envelope', { name: 'x', data: 1, opts: { attempts: 1 } }],
+    ['a key called __proto__', JSON.parse('{"__proto__":{"a":1},"constructor":2}')],
+    ['large and small numbers', [Number.MAX_VALUE, 5e-324, 2 ** 53, -1.5, 1e21]],
+    ['deep nesting', numbers(500).reduce<unknown>((inner) => [inner], 'core')],
+    ['null', null],
+    ['false', false],
+    ['an empty string', ''],
+    ['five megabytes', 'x'.repeat(5 * MEGABYTE)],
+    ['nothing at all', undefined],
+  ])('reach the handler exactly: %s (C148)', async (_what, data) => {
+    const echo = await stage.connect();
+    const seen: Job[] = [];
+    echo.consume('q', {}, (job) => void seen.push(job));
+    await echo.jobs.enqueue('q', 'na\0me \ud800 "q"', data);
+    await until(() => seen.length === 1, { what: 'the job' });
+    expect(seen[0]!.data).toEqual(data);
+    expect(seen[0]!.name).toBe('na\0me \ud800 "q"');
+    if (typeof data === 'object' && data !== null)
+      expect(Object.keys(seen[0]!.data as object)).toEqual(Object.keys(data));
+  });
+
+  it.each<[string, unknown]>([
+    ['a Buffer', Buffer.from('abc')],
+    ['bytes', new Uint8Array(3)],
+    ['a Buffer inside', { file: { content: Buffer.from('abc') } }],
+    ['bytes inside', { file: [new Uint8Array(3)] }],
+  ])('are refused where JSON would make something else of them: %s (C148)', async (_what, data) => {
+    const { jobs } = await stage.connect();
+    expect(await failure(jobs.enqueue('q', 'a', data))).toMatchObject({
+      name: 'EchoArgumentError',
+      code: 'EMQARG',
+      message: expect.stringMatching(/Buffer|Uint8Array/),
+    });
+    expect(await stage.control.keys('emq:*')).toEqual([]);
+  });
+
+  it('that only look like a Buffer are left alone', async () => {
+    const { jobs } = await stage.connect();
+    const data = { file: { type: 'Buffer', data: [1, 2] }, list: { 0: 1, 1: 2 }, text: '"type":"Buffer"' };
+    await jobs.enqueue('q', 'a', data);
+    expect((await jobs.claim('q', { leaseMs: 60_000 }))[0]!.data).toEqual(data);
+  });
+
+  it('over the limit are refused before a byte is sent, counted in bytes, not characters', async () => {
+    const { jobs } = await stage.connect({ maxPayloadBytes: 1000 });
+    const envelope = Buffer.byteLength('{"name":"a","data":""}');
+    await jobs.enqueue('q', 'a', 'x'.repeat(1000 - envelope));
+    await jobs.enqueue('q', 'a', 'é'.repeat((1000 - envelope) / 2));
+    for (const data of ['x'.repeat(1001 - envelope), 'é'.repeat((1002 - envelope) / 2)]) {
+      const error = await failure(jobs.enqueue('q', 'a', data));
+      expect(error).toMatchObject({ name: 'EchoArgumentError', code: 'EMQARG' });
+      expect(error.message).toMatch(/maxPayloadBytes \(1000\)/);
+    }
+    expect(await failure(jobs.enqueueMany('q', [{ name: 'a' }, { name: 'b', data: 'x'.repeat(1000) }]))).toMatchObject({
+      message: expect.stringMatching(/^item 1: .*maxPayloadBytes/),
+    });
+    expect((await jobs.counts('q')).pending).toBe(2);
+  });
+
+  it('and results over a megabyte survive', async () => {
+    const echo = await stage.connect();
+    echo.consume('q', { keepMs: 60_000 }, (job) => job.data);
+    const data = '\ud800é"'.repeat(300_000);
+    const { id } = await echo.jobs.enqueue('q', 'a', data);
+    await until(async () => (await echo.jobs.get('q', id))?.state === 'done', { what: 'the end' });
+    expect(JSON.parse((await echo.jobs.get('q', id))!.result!.toString())).toBe(data);
+  });
+
+  it('of any JSON come back as they were, through claim, get and list', async () => {
+    const { jobs } = await stage.connect();
+    const json = fc.jsonValue({ noUnicodeString: false, maxDepth: 5 } as never);
+    const name = fc.string({ unit: 'binary', minLength: 1 });
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.record({ name, data: json }), { minLength: 1, maxLength: 20 }), async (items) => {
+        const landed = await jobs.enqueueMany('q', items);
+        const claimed = await jobs.claim('q', { leaseMs: 60_000, count: 500 });
+        // JSON has one zero.
+        const expected = items.map((item) => ({ ...item, data: JSON.parse(JSON.stringify(item.data)) }));
+        expect(claimed.map(({ name, data }) => ({ name, data }))).toEqual(expected);
+        const listed = (await jobs.list('q', 'active')).jobs;
+        expect(listed.map(({ id }) => id).sort()).toEqual(landed.map(({ id }) => id));
+        const first = await jobs.get('q', landed[0]!.id);
+        expect({ name: first!.name, data: first!.data }).toEqual(expected[0]);
+        await Promise.all(claimed.map(({ id, token }) => jobs.complete('q', id, token)));
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+describe('payloads that are no envelope', () => {
+  const stage = useStage();
+  const raw: Codec = { ...jsonCodec, encode: (_name, data) => data as Buffer };
+
+  it.each([
+    ['bytes', Buffer.from([0, 255, 1, 254, 13, 10])],
+    ['nothing', Buffer.alloc(0)],
+    ['text', Buffer.from('hello')],
+    ['JSON of another kind', Buffer.from('{"task":"x"}')],
+    ['JSON with more than an envelope', Buffer.from('{"name":"x","data":1,"more":2}')],
+    ['JSON with a name that is none', Buffer.from('{"name":5}')],
+    ['broken JSON', Buffer.from('{"name":"x"')],
+    ['a JSON array', Buffer.from('[1]')],
+  ])('reach the handler as they are: %s', async (_what, bytes) => {
+    const producer = await stage.connect({ codec: raw });
+    const echo = await stage.connect();
+    const seen: Job[] = [];
+    const { id } = await producer.jobs.enqueue('q', 'ignored', bytes);
+    expect(await echo.jobs.get('q', id)).toMatchObject({ name: '', data: bytes, payload: bytes, opts: undefined });
+    echo.consume('q', {}, (job) => void seen.push(job));
+    await until(() => seen.length === 1, { what: 'the job' });
+    expect(seen[0]).toMatchObject({ name: '', opts: undefined });
+    expect(Buffer.isBuffer(seen[0]!.data)).toBe(true);
+    expect(bytes.equals(seen[0]!.data as Buffer)).toBe(true);
+    expect(bytes.equals(seen[0]!.payload)).toBe(true);
+  });
+});
+
+describe('a codec of your own', () => {
+  const stage = useStage();
+  const gzip: Codec = {
+    encode: (name, data, opts) => gzipSync(jsonCodec.encode(name, data, opts)),
+    decode: (payload) => jsonCodec.decode(gunzipSync(payload)),
+    encodeResult: (result) => gzipSync(jsonCodec.encodeResult(result)),
+  };
+
+  it('stands between every job and the server, results too', async () => {
+    const echo = await stage.connect({ codec: gzip });
+    const seen: Job[] = [];
+    echo.consume('q', {}, (job) => {
+      seen.push(job);
+      return { echoed: job.data };
+    });
+    const data = { text: 'x'.repeat(10_000) };
+    const { id } = await echo.jobs.enqueue('q', 'a', data, { keepMs: 60_000, attempts: 7 });
+    await until(async () => (await echo.jobs.get('q', id))?.state === 'done', { what: 'the end' });
+    expect(seen[0]).toMatchObject({ name: 'a', data, opts: { attempts: 7, keepMs: 60_000 } });
+    const row = (await echo.jobs.get('q', id))!;
+    expect(row.payload.length).toBeLessThan(500);
+    expect(row).toMatchObject({ name: 'a', data });
+    expect(JSON.parse(gunzipSync(row.result!).toString())).toEqual({ echoed: data });
+  });
+
+  it('that cannot encode a job refuses it, and nothing is sent', async () => {
+    const broken = new Error('no key');
+    const codec: Codec = {
+      ...gzip,
+      encode: () => {
+        throw broken;
+      },
+    };
+    const { jobs } = await stage.connect({ codec });
+    expect(await failure(jobs.enqueue('q', 'a'))).toMatchObject({ name: 'EchoArgumentError', cause: broken });
+    expect(await failure(jobs.enqueueMany('q', [{ name: 'a' }]))).toMatchObject({ name: 'EchoArgumentError' });
+    expect(await stage.control.keys('emq:*')).toEqual([]);
+  });
+
+  it('that cannot decode a job fails its attempt, and the queue goes on', async () => {
+    const producer = await stage.connect();
+    const echo = await stage.connect({ codec: gzip });
+    const ran: string[] = [];
+    echo.consume('q', { attempts: 1 }, (job) => void ran.push(job.name));
+    const { id } = await producer.jobs.enqueue('q', 'not zipped');
+    await echo.jobs.enqueue('q', 'zipped');
+    await until(() => ran.includes('zipped'), { timeoutMs: 2000, what: 'the job that can be read' });
+    await until(async () => (await producer.jobs.get('q', id))?.state === 'dead', { what: 'the death of the other' });
+    expect((await producer.jobs.get('q', id))!.lastError).toMatch(/incorrect header check/);
+    expect(ran).toEqual(['zipped']);
+    const bytes = { name: '', data: Buffer.from('{"name":"not zipped"}') };
+    expect(await echo.jobs.get('q', id)).toMatchObject(bytes);
+    expect((await echo.jobs.list('q', 'dead')).jobs).toMatchObject([bytes]);
+  });
+
+  it('that cannot encode a result fails the attempt', async () => {
+    const codec: Codec = {
+      ...jsonCodec,
+      encodeResult: () => {
+        throw new Error('no key');
+      },
+    };
+    const echo = await stage.connect({ codec });
+    echo.consume('q', { attempts: 1 }, () => 5);
+    const { id } = await echo.jobs.enqueue('q', 'a');
+    await until(async () => (await echo.jobs.get('q', id))?.state === 'dead', { what: 'the death' });
+    expect((await echo.jobs.get('q', id))!.lastError).toMatch(/no key/);
+  });
+});

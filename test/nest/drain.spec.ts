@@ -1,0 +1,168 @@
+import { describe, expect, it } from '@jest/globals';
+import { type DynamicModule, Injectable, type ModuleMetadata, type Provider, type Type } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { Test } from '@nestjs/testing';
+import { EchoMqModule, Jobs, OnJob, Processor } from '../../lib/index.js';
+import { guardLeaks } from '../support/leaks.js';
+import { useServer } from '../support/server.js';
+import { until } from '../support/until.js';
+import { gate, moduleOf, turns, useApps } from './apps.js';
+
+/** Like a database client: of no use once it is closed. */
+class Database {
+  isOpen = true;
+  query(): string {
+    if (!this.isOpen) throw new Error('the database is closed');
+    return 'row';
+  }
+}
+
+class ClosesOnDestroy extends Database {
+  onModuleDestroy(): void {
+    this.isOpen = false;
+  }
+}
+
+class ClosesBeforeShutdown extends Database {
+  beforeApplicationShutdown(): void {
+    this.isOpen = false;
+  }
+}
+
+class ClosesOnShutdown extends Database {
+  onApplicationShutdown(): void {
+    this.isOpen = false;
+  }
+}
+
+let running = gate();
+let mayQuery = gate();
+let row: string | undefined;
+
+@Processor('queries')
+@Injectable()
+class Queries {
+  constructor(private readonly database: Database) {}
+
+  @OnJob('query')
+  async query(): Promise<void> {
+    running.open();
+    await mayQuery.opened;
+    row = this.database.query();
+  }
+}
+
+type Place = (database: Provider, echo: DynamicModule) => ModuleMetadata;
+
+const exporting = (database: Provider, imports: ModuleMetadata['imports'] = []) =>
+  moduleOf({ providers: [database], exports: [Database], imports });
+
+const wrapped = (imports: ModuleMetadata['imports'], exports: ModuleMetadata['exports']) =>
+  moduleOf({ imports, exports });
+
+/** Where the database may live. */
+const PLACES: Record<string, Place> = {
+  'in the module of the processor': (database, echo) => ({
+    imports: [echo, moduleOf({ providers: [database, Queries] })],
+  }),
+  'in a module that it imports': (database, echo) => ({
+    imports: [echo, moduleOf({ imports: [exporting(database)], providers: [Queries] })],
+  }),
+  'three modules deep': (database, echo) => {
+    const deep = exporting(database);
+    const middle = wrapped([deep], [deep]);
+    const near = wrapped([middle], [middle]);
+    return { imports: [echo, moduleOf({ imports: [near], providers: [Queries] })] };
+  },
+  'in the root module': (database, echo) => ({ imports: [echo], providers: [database, Queries] }),
+  'in a global module': (database, echo) => ({
+    imports: [
+      echo,
+      { module: moduleOf({}), global: true, providers: [database], exports: [Database] },
+      moduleOf({ providers: [Queries] }),
+    ],
+  }),
+  'in a module imported before ours': (database, echo) => {
+    const feature = exporting(database);
+    return { imports: [feature, moduleOf({ imports: [feature], providers: [Queries] }), echo] };
+  },
+  'in a module that imports ours': (database, echo) => {
+    const feature = exporting(database, [echo]);
+    return { imports: [moduleOf({ imports: [feature], providers: [Queries] })] };
+  },
+};
+
+const CLOSERS: Type<Database>[] = [ClosesOnDestroy, ClosesBeforeShutdown, ClosesOnShutdown];
+
+describe('a database is still open while handlers drain', () => {
+  const server = useServer();
+  const apps = useApps(server);
+  guardLeaks();
+
+  const kinds = {
+    'an application context': (root: Type) =>
+      NestFactory.createApplicationContext(root, { logger: apps.logger, abortOnError: false }),
+    'an HTTP app': async (root: Type) => {
+      const app = await NestFactory.create(root, { logger: apps.logger, abortOnError: false });
+      await app.listen(0, '127.0.0.1');
+      return app;
+    },
+    'a testing module': async (root: Type) =>
+      (
+        await Test.createTestingModule({ imports: [root] })
+          .setLogger(apps.logger)
+          .compile()
+      ).init(),
+  };
+  const cases = Object.keys(PLACES).flatMap((place) =>
+    CLOSERS.flatMap((closer) => Object.keys(kinds).map((kind) => [place, closer, kind] as const)),
+  );
+
+  it.each(cases.map(([place, closer, kind]) => [place, closer.name, kind, closer] as const))(
+    '%s, %s, in %s',
+    async (place, _, kind, closer) => {
+      running = gate();
+      mayQuery = gate();
+      row = undefined;
+      const echo = EchoMqModule.forRoot(apps.options());
+      const root = moduleOf(PLACES[place]!({ provide: Database, useClass: closer }, echo));
+      const app = apps.keep(await kinds[kind as keyof typeof kinds](root));
+      const database = app.get(Database, { strict: false });
+      await app.get(Jobs).enqueue('queries', 'query');
+      await running.opened;
+      const closing = app.close();
+      await turns(20);
+      expect(database.isOpen).toBe(true);
+      mayQuery.open();
+      await closing;
+      expect(row).toBe('row');
+      expect(database.isOpen).toBe(false);
+      const keys = await server.client().zcard('emq:{queries}:active');
+      expect(keys).toBe(0);
+    },
+  );
+
+  it('when its hook stands on the module class itself', async () => {
+    running = gate();
+    mayQuery = gate();
+    class DatabaseModule {
+      constructor(readonly database: Database) {}
+      onModuleDestroy(): void {
+        this.database.isOpen = false;
+      }
+    }
+    Injectable()(DatabaseModule);
+    Reflect.defineMetadata('design:paramtypes', [Database], DatabaseModule);
+    const feature = { module: DatabaseModule, providers: [Database], exports: [Database] };
+    const app = await apps.boot({ imports: [moduleOf({ imports: [feature], providers: [Queries] })] });
+    await app.get(Jobs).enqueue('queries', 'query');
+    await running.opened;
+    row = undefined;
+    const closing = app.close();
+    await turns(20);
+    mayQuery.open();
+    await closing;
+    expect(row).toBe('row');
+    await until(() => !app.get(Database, { strict: false }).isOpen, { what: 'the database to be closed' });
+  });
+});

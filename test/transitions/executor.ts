@@ -1,0 +1,24 @@
+import { afterEach, beforeEach } from '@jest/globals';
+import { systemClock } from '../../lib/kernel/clock.js';
+import { clientFactory } from '../../lib/wire/client.js';
+import { Connection } from '../../lib/wire/connection.js';
+import { Executor } from '../../lib/wire/executor.js';
+import type { TestServer } from '../support/server.js';
+
+/** Opens the library's own executor for each test. No brand is stamped, so that no key but the queue's appears. */
+export function useExecutor(server: TestServer): { readonly current: Executor } {
+  let connection: Connection | undefined;
+  let executor: Executor | undefined;
+  beforeEach(async () => {
+    connection = new Connection(clientFactory(server.url), systemClock, async () => undefined);
+    await connection.open(5_000);
+    executor = new Executor(connection);
+  });
+  afterEach(() => connection?.close());
+  return {
+    get current() {
+      if (!executor) throw new Error('useExecutor(): there is one only inside tests');
+      return executor;
+    },
+  };
+}
