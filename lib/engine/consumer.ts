@@ -12,8 +12,8 @@ import { AHEAD_FOR_MS, ClaimAhead } from './claim-ahead.js';
 import type { ConsumerSettings } from './consumer-options.js';
 import { Events } from './events.js';
 import { failureText } from './failure-text.js';
-import { Job } from './job.js';
-import { type Batch, Leases } from './leases.js';
+import { type Batch, Job } from './job.js';
+import { Leases } from './leases.js';
 import type { Metronome } from './metronome.js';
 import { type Settlement, Settler } from './settler.js';
 
@@ -60,6 +60,7 @@ interface Arrival {
 
 const MOST_PER_CLAIM = 500;
 const CLAIMS_IN_FLIGHT = 2;
+const MOST_CANCELLED_EARLY = 1000;
 const PAUSE_AFTER_FAULT_MS = 250;
 /** Time for the last settlements when the server cannot be reached. */
 const LAST_WORDS_MS = 2000;
@@ -98,6 +99,8 @@ export class Consumer extends Events<ConsumerEvents> {
   private aheadWatch = false;
   private tookThisTurn = false;
   private readonly arrivals: Arrival[] = [];
+  /** Jobs that somebody cancelled while a claim was under way: they may be among what it brings. */
+  private readonly cancelledEarly = new Set<string>();
   private waiters: { met: () => boolean; resolve: () => void }[] = [];
   /** Handlers that are waiting in close(): nobody waits for them. */
   private readonly insiders = new Set<Job>();
@@ -220,8 +223,14 @@ export class Consumer extends Events<ConsumerEvents> {
   /** @internal */
   cancelled(id: string): void {
     const job = this.leases.find(id);
-    job?.abort('cancelled', 'the job was cancelled');
-    if (job?.started === false) this.giveBack(job); // claimed ahead: it need not begin
+    if (job === undefined) {
+      // The answer to a claim may be behind, on its own connection. The bound is for those of other processes.
+      if (this.cancelledEarly.size >= MOST_CANCELLED_EARLY) this.cancelledEarly.clear();
+      if (this.claims > 0) this.cancelledEarly.add(id);
+      return;
+    }
+    job.abort('cancelled', 'the job was cancelled');
+    if (!job.started) this.giveBack(job); // claimed ahead: it need not begin
   }
 
   /** @internal connected again */
@@ -301,6 +310,7 @@ export class Consumer extends Events<ConsumerEvents> {
     this.host.mark(this);
     this.saturated = rows.length === count;
     if (rows.length > 0) this.take(rows, sentAt);
+    if (this.claims === 0) this.cancelledEarly.clear();
     const { woken } = this;
     this.woken = false;
     this.parked = !this.saturated && !woken;
@@ -337,6 +347,9 @@ export class Consumer extends Events<ConsumerEvents> {
       this.ready.push(job);
     }
     this.leases.add(batch);
+    if (this.cancelledEarly.size > 0) {
+      for (const { id } of batch.jobs) if (this.cancelledEarly.delete(id)) this.cancelled(id);
+    }
     this.sampling = true;
     this.start();
     if (this.ready.length > this.readyAt) this.watchReady();

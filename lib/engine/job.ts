@@ -1,7 +1,16 @@
 import type { Envelope, TravellingOptions } from '../kernel/codec.js';
 import { JobAborted } from '../kernel/outcome.js';
 import type { ClaimedRow } from '../wire/transitions/index.js';
-import type { Batch } from './leases.js';
+
+/** The jobs of one claim: they share a lease, and are renewed together. */
+export interface Batch {
+  jobs: Job[];
+  /** Jobs that are not finished. */
+  left: number;
+  /** When the lease was asked for, on our monotonic clock: it is over at the latest a lease later. */
+  leasedAt: number;
+  renewing: boolean;
+}
 
 /** One run of a job, as its handler sees it. */
 export class Job<Data = unknown> {

@@ -3,18 +3,8 @@ import type { EchoError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import type { Executor } from '../wire/executor.js';
 import { extend } from '../wire/transitions/index.js';
-import type { Job } from './job.js';
+import type { Batch, Job } from './job.js';
 import type { Metronome } from './metronome.js';
-
-/** The jobs of one claim: they share a lease, and are renewed together. */
-export interface Batch {
-  jobs: Job[];
-  /** Jobs that are not finished. */
-  left: number;
-  /** When the lease was asked for, on our monotonic clock: it is over at the latest a lease later. */
-  leasedAt: number;
-  renewing: boolean;
-}
 
 export interface LeaseEvents {
   lost(job: Job, why: string): void;

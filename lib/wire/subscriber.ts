@@ -69,7 +69,9 @@ export class Subscriber {
       () => {
         this.pinged = undefined;
       },
-      () => undefined, // the socket ended: `ended` sees to it
+      (error) => {
+        if (tagOf(error)) this.pinged = undefined; // BUSY, say: a refusal is a sign of life
+      }, // otherwise the socket ended: `ended` sees to it
     );
   }
 
