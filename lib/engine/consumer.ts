@@ -99,6 +99,8 @@ export class Consumer extends Events<ConsumerEvents> {
   private aheadWatch = false;
   private tookThisTurn = false;
   private readonly arrivals: Arrival[] = [];
+  /** Claims under way that bring jobs from behind those we gave back: theirs go back too, so that the order stays. */
+  private recalled = 0;
   /** Jobs that somebody cancelled while a claim was under way: they may be among what it brings. */
   private readonly cancelledEarly = new Set<string>();
   private waiters: { met: () => boolean; resolve: () => void }[] = [];
@@ -264,7 +266,7 @@ export class Consumer extends Events<ConsumerEvents> {
   }
 
   private fill(): void {
-    if (this.parked || !this.canClaim) return;
+    if (this.parked || this.recalled > 0 || !this.canClaim) return;
     while (this.claims < CLAIMS_IN_FLIGHT) {
       const free = this.free();
       if (free <= 0) return;
@@ -287,6 +289,7 @@ export class Consumer extends Events<ConsumerEvents> {
       (error) => {
         this.claims -= 1;
         this.asked -= count;
+        if (this.recalled > 0) this.recalled = this.claims;
         this.fault(asEchoError(error));
         this.backOff();
         this.tellWaiters();
@@ -314,6 +317,11 @@ export class Consumer extends Events<ConsumerEvents> {
     const { woken } = this;
     this.woken = false;
     this.parked = !this.saturated && !woken;
+    if (this.recalled > 0) {
+      this.giveBackReady();
+      this.recalled = this.claims;
+      this.parked = false;
+    }
     if (this.stopping || this.held) this.giveBackReady();
     else if (woken && this.free() <= 0) this.hand();
     else this.fill();
@@ -357,7 +365,8 @@ export class Consumer extends Events<ConsumerEvents> {
 
   /** Starts what is ready while there are slots. A loop, not a recursion: handlers may return at once. */
   private start(): void {
-    if (this.starting || this.stopping || this.held) return; // what a claim under way brings is given back
+    // What a claim under way brings is then given back.
+    if (this.starting || this.stopping || this.held || this.recalled > 0) return;
     this.starting = true;
     const { concurrency } = this.settings;
     while (this.readyAt < this.ready.length && this.inSlots < concurrency) {
@@ -507,6 +516,9 @@ export class Consumer extends Events<ConsumerEvents> {
     this.ready = [];
     this.readyAt = 0;
     for (const job of jobs) this.giveBack(job);
+    if (jobs.length === 0) return;
+    this.settler.flush(); // before the next claim, which would otherwise take what comes after them
+    this.recalled = this.claims;
   }
 
   private giveBack(job: Job): void {

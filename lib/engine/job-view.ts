@@ -1,4 +1,4 @@
-import type { Codec, Envelope, TravellingOptions } from '../kernel/codec.js';
+import { type Codec, type Envelope, type TravellingOptions, travellingOptions } from '../kernel/codec.js';
 import type { JobState } from '../kernel/state.js';
 import type { Row } from '../wire/transitions/index.js';
 
@@ -45,7 +45,7 @@ export function viewOf(id: string, row: Row, codec: Codec): JobView {
     state: word('state') as JobState,
     name: envelope?.name ?? '',
     data: envelope ? envelope.data : payload,
-    opts: envelope?.opts,
+    opts: travellingOptions(envelope?.opts),
     payload,
     attempts: number('attempts'),
     uncharged: number('uncharged'),

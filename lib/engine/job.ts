@@ -1,4 +1,4 @@
-import type { Envelope, TravellingOptions } from '../kernel/codec.js';
+import { type Envelope, type TravellingOptions, travellingOptions } from '../kernel/codec.js';
 import { JobAborted } from '../kernel/outcome.js';
 import type { ClaimedRow } from '../wire/transitions/index.js';
 
@@ -61,7 +61,7 @@ export class Job<Data = unknown> {
     } else {
       this.name = envelope.name;
       this.data = envelope.data as Data;
-      this.opts = envelope.opts;
+      this.opts = envelope.opts && travellingOptions(envelope.opts); // a codec of somebody's may have let nonsense through
     }
   }
 

@@ -45,6 +45,7 @@ export class Pump implements ConsumerHost, SubscriberEvents {
   private marked = new Set<Consumer>();
   private watch: Timer | undefined;
   private closing = false;
+  private runId: string | undefined;
 
   constructor(private readonly parts: PumpParts) {
     this.executor = parts.executor;
@@ -187,6 +188,10 @@ export class Pump implements ConsumerHost, SubscriberEvents {
   }
 
   private reconnected(): void {
+    const { runId } = this.parts.connection;
+    // Another server: the old one may have been demoted without closing our other socket, on which we would hear nothing.
+    if (this.runId !== undefined && runId !== this.runId) this.subscriber?.reset();
+    this.runId = runId;
     if (this.consumers.size === 0) return;
     this.pulse.soon();
     for (const consumer of this.consumers.values()) consumer.reconnected();

@@ -26,11 +26,27 @@ export type Settlement =
 
 const MOST_PER_CALL = 500;
 const PAUSE_AFTER_FAULT_MS = 500;
+/** Somebody may yet mend what is wrong (a key of another type, missing rights); not for ever. */
+const MOST_REFUSALS = 20;
 
+type Outcomes = (Outcome | RetryOutcome)[];
+
+/** Settlements that go out as one call. */
+interface Sending {
+  jobs: Job[];
+  settlements: Settlement[];
+  call(onResend: () => void): Promise<Outcomes>;
+  /** Refusals so far that a repetition is not expected to mend. */
+  refusals: number;
+}
+
+/** Settlements of one kind, gathered during a turn. */
 class Bundle<Item> {
-  items: Item[] = [];
-  jobs: Job[] = [];
-  settlements: Settlement[] = [];
+  private items: Item[] = [];
+  private jobs: Job[] = [];
+  private settlements: Settlement[] = [];
+
+  constructor(private readonly call: (items: Item[], onResend: () => void) => Promise<Outcomes>) {}
 
   add(item: Item, job: Job, settlement: Settlement): void {
     this.items.push(item);
@@ -39,21 +55,21 @@ class Bundle<Item> {
   }
 
   /** Hands out everything gathered, in calls of bounded size. */
-  take(): { items: Item[]; jobs: Job[]; settlements: Settlement[] }[] {
-    if (this.items.length === 0) return [];
-    const parts = [];
-    for (let at = 0; at < this.items.length; at += MOST_PER_CALL) {
-      const end = at + MOST_PER_CALL;
-      parts.push({
-        items: this.items.slice(at, end),
-        jobs: this.jobs.slice(at, end),
-        settlements: this.settlements.slice(at, end),
-      });
-    }
+  *take(): Generator<Sending> {
+    const { items, jobs, settlements } = this;
+    if (items.length === 0) return;
     this.items = [];
     this.jobs = [];
     this.settlements = [];
-    return parts;
+    for (let at = 0; at < items.length; at += MOST_PER_CALL) {
+      const part = items.slice(at, at + MOST_PER_CALL);
+      yield {
+        jobs: jobs.slice(at, at + MOST_PER_CALL),
+        settlements: settlements.slice(at, at + MOST_PER_CALL),
+        call: (onResend) => this.call(part, onResend),
+        refusals: 0,
+      };
+    }
   }
 }
 
@@ -61,18 +77,26 @@ const RELEASED: Settlement = { kind: 'release' };
 
 /** Gathers the settlements of one queue during a turn of the event loop and sends each kind as one call. */
 export class Settler {
-  private readonly completes = new Bundle<CompleteItem>();
-  private readonly retries = new Bundle<RetryItem>();
-  private readonly releases = new Bundle<ReleaseItem>();
+  private readonly completes: Bundle<CompleteItem>;
+  private readonly retries: Bundle<RetryItem>;
+  private readonly releases: Bundle<ReleaseItem>;
   private unsettled = 0;
   private idleWaiters: (() => void)[] = [];
 
   constructor(
-    private readonly executor: Executor,
-    private readonly keys: QueueKeys,
+    executor: Executor,
+    keys: QueueKeys,
     private readonly metronome: Metronome,
     private readonly events: SettlementEvents,
-  ) {}
+  ) {
+    this.completes = new Bundle((items, onResend) =>
+      executor.run(complete, keys, { record: 0, items }, undefined, onResend),
+    );
+    this.retries = new Bundle((items, onResend) =>
+      executor.run(retry, keys, { record: 0, items }, undefined, onResend),
+    );
+    this.releases = new Bundle((items, onResend) => executor.run(release, keys, items, undefined, onResend));
+  }
 
   complete(job: Job, value: unknown, result: string | Buffer, keepMs: number): void {
     this.unsettled += 1;
@@ -92,19 +116,9 @@ export class Settler {
   }
 
   flush(): void {
-    for (const { items, jobs, settlements } of this.completes.take()) {
-      this.send(jobs, settlements, (onResend) =>
-        this.executor.run(complete, this.keys, { record: 0, items }, undefined, onResend),
-      );
-    }
-    for (const { items, jobs, settlements } of this.retries.take()) {
-      this.send(jobs, settlements, (onResend) =>
-        this.executor.run(retry, this.keys, { record: 0, items }, undefined, onResend),
-      );
-    }
-    for (const { items, jobs, settlements } of this.releases.take()) {
-      this.send(jobs, settlements, (onResend) => this.executor.run(release, this.keys, items, undefined, onResend));
-    }
+    for (const sending of this.completes.take()) this.send(sending);
+    for (const sending of this.retries.take()) this.send(sending);
+    for (const sending of this.releases.take()) this.send(sending);
   }
 
   /** Resolves when everything handed in has been answered. */
@@ -115,35 +129,43 @@ export class Settler {
     });
   }
 
-  private send(
-    jobs: Job[],
-    settlements: Settlement[],
-    call: (onResend: () => void) => Promise<(Outcome | RetryOutcome)[]>,
-  ): void {
+  private send(sending: Sending): void {
     let resent = false;
-    call(() => {
+    const onResend = () => {
       resent = true;
-    }).then(
+    };
+    sending.call(onResend).then(
       (outcomes) => {
-        for (let i = 0; i < jobs.length; i++) {
-          const job = jobs[i]!;
-          let outcome = outcomes[i]!;
-          // The first sending may have been carried out and its answer lost: the job is then settled, not taken away.
-          const settlement = settlements[i]!;
-          if (resent && !job.lost && (outcome === 'gone' || outcome === 'stale')) {
-            outcome = settlement.kind === 'retry' ? settlement.expected : 'ok';
-          }
-          this.events.settled(job, outcome, settlement);
-        }
-        this.answered(jobs.length);
+        for (let i = 0; i < outcomes.length; i++) this.tell(sending, i, outcomes[i]!, resent);
+        this.answered(sending.jobs.length);
       },
-      (error: EchoError) => {
-        this.events.fault(error);
-        if (error.code === 'ECHO_STATE')
-          this.answered(jobs.length); // closed: the leases will lapse
-        else this.metronome.after(PAUSE_AFTER_FAULT_MS, () => this.send(jobs, settlements, call));
-      },
+      (error: EchoError) => this.refused(sending, error),
     );
+  }
+
+  private tell({ jobs, settlements }: Sending, i: number, outcome: Outcome | RetryOutcome, resent: boolean): void {
+    const job = jobs[i]!;
+    const settlement = settlements[i]!;
+    // The first sending may have been carried out and its answer lost: the job is then settled, not taken away.
+    const settled = resent && !job.lost && (outcome === 'gone' || outcome === 'stale');
+    const expected = settlement.kind === 'retry' ? settlement.expected : 'ok';
+    this.events.settled(job, settled ? expected : outcome, settlement);
+  }
+
+  private refused(sending: Sending, error: EchoError): void {
+    this.events.fault(error);
+    const { jobs, settlements } = sending;
+    if (!error.retryable) sending.refusals += 1;
+    if (error.code === 'ECHO_STATE') {
+      this.answered(jobs.length); // closed: the leases will lapse
+    } else if (error.code === 'EMQARG' || sending.refusals > MOST_REFUSALS) {
+      jobs.forEach((job, i) => {
+        this.events.settled(job, 'stale', settlements[i]!); // the leases will lapse
+      });
+      this.answered(jobs.length);
+    } else {
+      this.metronome.after(PAUSE_AFTER_FAULT_MS, () => this.send(sending));
+    }
   }
 
   private answered(n: number): void {

@@ -56,6 +56,16 @@ export function assertJobBackoff(value: unknown): asserts value is JobBackoff {
   }
 }
 
+/** The same as a question. */
+export function isJobBackoff(value: unknown): value is JobBackoff {
+  try {
+    assertJobBackoff(value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 function isDelay(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }

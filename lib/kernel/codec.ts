@@ -1,4 +1,4 @@
-import type { JobBackoff } from './backoff.js';
+import { isJobBackoff, type JobBackoff } from './backoff.js';
 import { EchoArgumentError } from './errors.js';
 
 /** Per-job options that travel inside the payload; the server has no need of them. */
@@ -55,7 +55,7 @@ export const jsonCodec: Codec = {
     }
     if (typeof value.name !== 'string') return undefined;
     for (const key in value) if (!ENVELOPE_KEYS.has(key)) return undefined;
-    return { name: value.name, data: value.data, opts: optionsOf(value.opts) };
+    return { name: value.name, data: value.data, opts: value.opts as TravellingOptions | undefined };
   },
 
   encodeResult(result) {
@@ -63,8 +63,20 @@ export const jsonCodec: Codec = {
   },
 };
 
-function optionsOf(value: unknown): TravellingOptions | undefined {
-  return typeof value === 'object' && value !== null ? (value as TravellingOptions) : undefined;
+/** A payload may come from anybody: only options that make sense are taken from it, one by one. */
+export function travellingOptions(value: unknown): TravellingOptions | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const { attempts, backoff, timeoutMs, keepMs } = value as Record<string, unknown>;
+  return {
+    attempts: isWhole(attempts, 1) ? attempts : undefined,
+    backoff: isJobBackoff(backoff) ? backoff : undefined,
+    timeoutMs: isWhole(timeoutMs, 0) ? timeoutMs : undefined,
+    keepMs: isWhole(keepMs, 0) ? keepMs : undefined,
+  };
+}
+
+function isWhole(value: unknown, min: number): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= min;
 }
 
 /** JSON, but never silently something else: what JSON would turn into null or a foreign shape is refused. */

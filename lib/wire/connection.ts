@@ -72,6 +72,11 @@ export class Connection {
     if (runId) this.runIds.set(keys.base, runId);
   }
 
+  /** Which run of which server we talk to; undefined in a cluster, and where the server does not say. */
+  get runId(): string | undefined {
+    return this.runIds.get('');
+  }
+
   get isUp(): boolean {
     return this.client !== undefined;
   }
@@ -274,7 +279,7 @@ export class Connection {
     this.runIds.clear();
     if (client.cluster) return;
     const [server, replication] = await Promise.all([client.info('server', ''), client.info('replication', '')]);
-    if (/^role:(slave|replica)/m.test(replication)) throw new Error('the server is a replica');
+    if (isReplica(replication)) throw new Error('the server is a replica');
     const runId = /^run_id:(\w+)/m.exec(server)?.[1];
     if (runId) this.runIds.set('', runId);
   }
@@ -306,6 +311,11 @@ export class Connection {
       this.clock.after(ms, resolve);
     });
   }
+}
+
+/** What `INFO replication` says of a server that only follows another. */
+export function isReplica(replication: string): boolean {
+  return /^role:(slave|replica)/m.test(replication);
 }
 
 /** A command failed because its socket ended, whatever words the client library finds for it. */

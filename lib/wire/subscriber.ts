@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../kernel/clock.js';
 import { type EchoError, EchoStoreError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import type { Client, ClientFactory } from './client.js';
-import { GREETING_MS } from './connection.js';
+import { GREETING_MS, isReplica } from './connection.js';
 import { asEchoError, tagOf } from './faults.js';
 
 export interface SubscriberEvents {
@@ -131,7 +131,11 @@ export class Subscriber {
   /** Scripts publish after they have written and so cannot fail there: whether they may is asked for beforehand. */
   private async probe(client: Client): Promise<void> {
     const [first] = this.queues.values();
-    if (first) await client.call(this.factory.cluster ? 'SPUBLISH' : 'PUBLISH', [first.beatChannel, 'probe']);
+    if (!first) return;
+    if (!client.cluster && isReplica(await client.info('replication', first.base))) {
+      throw new Error('the server is a replica: nobody is woken through it');
+    }
+    await client.call(this.factory.cluster ? 'SPUBLISH' : 'PUBLISH', [first.beatChannel, 'probe']);
   }
 
   private subscribe(client: Client, queues: QueueKeys[]): void {
