@@ -12,7 +12,10 @@ const looks = [
   ['the library builds', node('scripts/build.mjs')],
   ['types', bin('typescript/bin/tsc', '--noEmit', '-p', 'tsconfig.json')],
   ['format and lint', bin('@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '.')],
-  ['imports point down', bin('dependency-cruiser/bin/dependency-cruise.mjs', '--config', '.dependency-cruiser.cjs', 'lib')],
+  [
+    'imports point down',
+    bin('dependency-cruiser/bin/dependency-cruise.mjs', '--config', '.dependency-cruiser.cjs', 'lib'),
+  ],
   ['timers live in the clock', timers],
   ['the wire table is current', node('scripts/docs-wire.mjs', '--check')],
   ['the package as it would be published', bin('publint/src/cli.js', '--strict')],

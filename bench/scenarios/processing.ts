@@ -9,7 +9,7 @@ import { enqueueBulk } from './bulk.js';
 
 const QUEUE = 'processing';
 
-export const processing: Scenario[] = [scenario(1, 8_000), scenario(16, 24_000), scenario(100, 40_000)];
+export const processing: Scenario[] = [scenario(1, 24_000), scenario(16, 40_000), scenario(100, 80_000)];
 
 function scenario(concurrency: number, jobs: number): Scenario {
   return {

@@ -101,6 +101,8 @@ export class Consumer extends Events<ConsumerEvents> {
   private readonly arrivals: Arrival[] = [];
   /** Claims under way that bring jobs from behind those we gave back: theirs go back too, so that the order stays. */
   private recalled = 0;
+  /** Jobs on their way back that had not started: the next claim waits for the answer, or it would take what follows them. */
+  private returning = 0;
   /** Jobs that somebody cancelled while a claim was under way: they may be among what it brings. */
   private readonly cancelledEarly = new Set<string>();
   private waiters: { met: () => boolean; resolve: () => void }[] = [];
@@ -266,7 +268,7 @@ export class Consumer extends Events<ConsumerEvents> {
   }
 
   private fill(): void {
-    if (this.parked || this.recalled > 0 || !this.canClaim) return;
+    if (this.parked || this.recalled > 0 || this.returning > 0 || !this.canClaim) return;
     while (this.claims < CLAIMS_IN_FLIGHT) {
       const free = this.free();
       if (free <= 0) return;
@@ -338,7 +340,8 @@ export class Consumer extends Events<ConsumerEvents> {
   }
 
   private take(rows: ClaimedRow[], leasedAt: number): void {
-    const batch: Batch = { jobs: new Array(rows.length), left: rows.length, leasedAt, renewing: false };
+    const jobs = new Array<Job>(rows.length);
+    const batch: Batch = { owner: this.leases, jobs, left: rows.length, leasedAt, renewing: false };
     const { codec } = this.host;
     for (let i = 0; i < rows.length; i++) {
       const row = rows[i]!;
@@ -481,6 +484,10 @@ export class Consumer extends Events<ConsumerEvents> {
   }
 
   private settled(job: Job, outcome: Outcome | RetryOutcome, settlement: Settlement): void {
+    if (!job.started) {
+      this.returning -= 1;
+      if (this.returning === 0) this.host.mark(this);
+    }
     switch (outcome) {
       case 'ok':
         if (settlement.kind === 'complete') this.emit('completed', job, settlement.value);
@@ -516,13 +523,13 @@ export class Consumer extends Events<ConsumerEvents> {
     this.ready = [];
     this.readyAt = 0;
     for (const job of jobs) this.giveBack(job);
-    if (jobs.length === 0) return;
-    this.settler.flush(); // before the next claim, which would otherwise take what comes after them
-    this.recalled = this.claims;
+    if (jobs.length > 0) this.recalled = this.claims;
   }
 
   private giveBack(job: Job): void {
-    if (this.finish(job)) this.settler.release(job, '');
+    if (!this.finish(job)) return;
+    if (!job.started) this.returning += 1;
+    this.settler.release(job, '');
   }
 
   /** Hands a wake-up that we cannot use to the next hungry process. */

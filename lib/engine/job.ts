@@ -4,6 +4,8 @@ import type { ClaimedRow } from '../wire/transitions/index.js';
 
 /** The jobs of one claim: they share a lease, and are renewed together. */
 export interface Batch {
+  /** Who claimed it. */
+  readonly owner: object;
   jobs: Job[];
   /** Jobs that are not finished. */
   left: number;

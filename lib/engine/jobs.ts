@@ -34,7 +34,7 @@ export interface EnqueueEntry {
   opts?: EnqueueOptions;
 }
 
-/** Some calls of an enqueueMany failed; the others have landed. */
+/** Calls of an enqueueMany failed; the others, if any, have landed. `code` and `retryable` are those of the first. */
 export class EchoBulkError extends EchoError {
   constructor(
     cause: EchoError,
@@ -101,7 +101,7 @@ export class Jobs {
 
   /**
    * Script calls of 500 jobs, in order, each all or nothing; every item is checked before the first is sent.
-   * @throws EchoBulkError when some of the calls failed
+   * @throws EchoBulkError when some of the calls failed, or all: it says which jobs landed, and under which ids to repeat
    */
   async enqueueMany(queue: string, entries: readonly EnqueueEntry[]): Promise<EnqueueResult[]> {
     const keys = this.parts.keyspace.queue(queue);
@@ -123,15 +123,12 @@ export class Jobs {
     const settled = await this.parts.enqueuer.addMany(keys, items);
     const failure = settled.find((part) => part.status === 'rejected');
     const results: (EnqueueResult | undefined)[] = [];
-    let left = items.length;
     for (const part of settled) {
       if (part.status === 'fulfilled') {
         results.push(...part.value);
-        left -= part.value.length;
       }
     }
     if (failure === undefined) return results as EnqueueResult[];
-    if (left === items.length) throw failure.reason;
     const landed = new Map(results.map((result) => [result!.id, result]));
     const ids = items.map((item) => item.id);
     throw new EchoBulkError(

@@ -49,7 +49,7 @@ export class Leases {
   }
 
   owns(job: Job): boolean {
-    return this.batches.has(job.batch);
+    return job.batch.owner === this; // also when the lease was given up, which takes it out of the batches
   }
 
   find(id: string): Job | undefined {

@@ -55,13 +55,17 @@ export const jsonCodec: Codec = {
     }
     if (typeof value.name !== 'string') return undefined;
     for (const key in value) if (!ENVELOPE_KEYS.has(key)) return undefined;
-    return { name: value.name, data: value.data, opts: value.opts as TravellingOptions | undefined };
+    return { name: value.name, data: value.data, opts: optionsOf(value.opts) };
   },
 
   encodeResult(result) {
     return result === undefined ? NOTHING : json(result, 'result');
   },
 };
+
+function optionsOf(value: unknown): TravellingOptions | undefined {
+  return typeof value === 'object' && value !== null ? (value as TravellingOptions) : undefined;
+}
 
 /** A payload may come from anybody: only options that make sense are taken from it, one by one. */
 export function travellingOptions(value: unknown): TravellingOptions | undefined {

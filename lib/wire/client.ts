@@ -58,6 +58,7 @@ const OURS: RedisOptions = {
   reconnectOnError: null,
   commandTimeout: undefined,
   socketTimeout: undefined,
+  disconnectTimeout: 100,
   stringNumbers: false,
   monitor: false,
   readOnly: false,
@@ -175,6 +176,13 @@ abstract class LibraryClient<C extends Redis | Cluster> {
 class RedisClient extends LibraryClient<Redis> implements Client {
   readonly cluster = false;
 
+  override async connect(): Promise<void> {
+    await super.connect();
+    // The library selects the database too, but goes on in database 0 when that is refused.
+    const { db } = this.client.options;
+    if (db) await this.client.select(db);
+  }
+
   async info(section: string): Promise<string> {
     return (await this.client.info(section)) as string;
   }
@@ -218,6 +226,7 @@ class RedisClient extends LibraryClient<Redis> implements Client {
 
 class ClusterClient extends LibraryClient<Cluster> implements Client {
   readonly cluster = true;
+  private subscribed = false;
 
   override async connect(): Promise<void> {
     await super.connect();
@@ -239,6 +248,11 @@ class ClusterClient extends LibraryClient<Cluster> implements Client {
   }
 
   async subscribe(channels: string[]): Promise<void> {
+    if (!this.subscribed) {
+      this.subscribed = true;
+      // The library would subscribe again by itself and say nothing, and what was published meanwhile would be missed.
+      this.client.once('-node', () => this.destroy());
+    }
     await this.client.ssubscribe(...channels);
   }
 

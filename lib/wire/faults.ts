@@ -8,11 +8,21 @@ const RETRYABLE = new Set([...NOT_READY, 'OOM', 'NOREPLICAS', 'MISCONF', 'MOVED'
 
 export const UNREACHABLE = 'ECHO_UNREACHABLE';
 
+/** Servers before 7.0 wrap what a command inside a script was refused with, and 7.0 spells a refusal of rights anew. */
+const IN_A_SCRIPT = /^ERR Error running script\b.*? -([A-Z][A-Z0-9]*)\b/s;
+const NO_RIGHTS = /^ERR The user executing the script can't /;
+
 /** The first word of a server's error. Undefined for anything the server did not say. */
 export function tagOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   if (error.name !== 'ReplyError' && !('command' in error)) return undefined;
-  return /^([A-Z][A-Z0-9]*)\b/.exec(error.message)?.[1];
+  const { message } = error;
+  if (message.startsWith('ERR ')) {
+    if (NO_RIGHTS.test(message)) return 'NOPERM';
+    const inner = IN_A_SCRIPT.exec(message)?.[1];
+    if (inner) return inner;
+  }
+  return /^([A-Z][A-Z0-9]*)\b/.exec(message)?.[1];
 }
 
 export function isNotReady(error: unknown): boolean {

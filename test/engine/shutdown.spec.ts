@@ -1,5 +1,7 @@
 import { expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
 import { freePort } from '../../scripts/server/free-port.js';
+import { RedisProcess } from '../../scripts/server/redis-process.js';
 import { describeWithProcess } from '../support/availability.js';
 import { expectInvariants } from '../support/invariants.js';
 import { guardLeaks } from '../support/leaks.js';
@@ -7,6 +9,7 @@ import { useServer } from '../support/server.js';
 import { until } from '../support/until.js';
 import { endWorkers, spawnWorker, type WorkerProcess } from '../support/worker-process.js';
 import { Gates, Ledger } from './gates.js';
+import { useProxy } from './proxied.js';
 import { useRig } from './rig.js';
 
 /** Milliseconds until the process has ended by itself; throws unless its code is 0. */
@@ -19,6 +22,7 @@ async function naturalEnd(worker: WorkerProcess, timeoutMs: number): Promise<num
 describeWithProcess('closing', () => {
   const server = useServer();
   const rig = useRig(server);
+  const proxied = useProxy(server);
   endWorkers();
   guardLeaks();
 
@@ -54,20 +58,28 @@ describeWithProcess('closing', () => {
   });
 
   it('resolves when the server was killed before the last job ended; the process ends by itself', async () => {
-    const worker = spawnWorker('test/engine/workers/orphan.ts', { args: [server.url] });
-    const { jobs } = await rig.connect();
-    await jobs.enqueue('q', 'job');
-    await worker.next('started');
-    worker.send({ type: 'close' });
-    await worker.next('closing');
-    await server.process.kill();
-    const started = performance.now();
-    worker.send({ type: 'end' });
-    await worker.next('closed');
-    expect(performance.now() - started).toBeLessThan(3_000);
-    expect(await naturalEnd(worker, 1_500)).toBeLessThan(1_000);
-    await server.process.restart();
-    await expectInvariants(server.client(), 'q');
+    const mortal = await RedisProcess.start({ appendonly: true });
+    try {
+      const worker = spawnWorker('test/engine/workers/orphan.ts', { args: [mortal.url] });
+      const { jobs } = await rig.connect({ connection: mortal.url });
+      const { id } = await jobs.enqueue('q', 'job');
+      await worker.next('started');
+      worker.send({ type: 'close' });
+      await worker.next('closing');
+      await mortal.kill();
+      const started = performance.now();
+      worker.send({ type: 'end' });
+      await worker.next('closed');
+      expect(performance.now() - started).toBeLessThan(3_000);
+      expect(await naturalEnd(worker, 1_500)).toBeLessThan(1_000);
+      await mortal.restart();
+      const client = new Redis(mortal.url);
+      await expectInvariants(client, 'q');
+      expect(await client.hget(`emq:{q}:job:${id}`, 'state')).toBe('active'); // until its lease lapses
+      await client.quit();
+    } finally {
+      await mortal.stop();
+    }
   });
 
   it('waits for the retry of a job that fails meanwhile', async () => {
@@ -109,6 +121,26 @@ describeWithProcess('closing', () => {
     await consumer.close();
     await until(async () => (await observer.jobs.counts('q')).metrics.completed === 2, { what: 'both completions' });
     expect(closed).toEqual(['closes']);
+    await expectInvariants(server.client(), 'q');
+  });
+
+  it('from inside a handler that has lost its lease does not wait for that handler', async () => {
+    const echo = await rig.connect({ connection: proxied.url });
+    const consumer = echo.consume('q', { leaseMs: 200, drainMs: 5_000 }, async (job) => {
+      await new Promise((resolve) => job.signal.addEventListener('abort', resolve));
+      await consumer.close();
+      closedAt = performance.now();
+    });
+    let closedAt = 0;
+    consumer.on('error', () => {});
+    await echo.jobs.enqueue('q', 'job');
+    await until(() => consumer.active === 1, { what: 'the job to run' });
+    proxied.proxy.freeze();
+    await new Promise<void>((resolve) => consumer.on('lease-lost', () => resolve()));
+    const lostAt = performance.now();
+    proxied.proxy.thaw();
+    await until(() => closedAt > 0, { what: 'the close inside the handler' });
+    expect(closedAt - lostAt).toBeLessThan(1_000);
     await expectInvariants(server.client(), 'q');
   });
 

@@ -258,6 +258,13 @@ describeTransition('reap', (table) => {
   const types = ['active', 'pending', 'dead', 'hungry', 'metrics:failed', 'metrics:stalled', 'stream:completions'];
   table.refusesTypes([1000, 0, '', 1], types, given);
 
+  it('needs no stream where recording is off', async () => {
+    const { queue } = table;
+    await queue.active(A, {}, PAST);
+    await queue.client.set(`${queue.keys.base}stream:completions`, 'x');
+    expect(await queue.run('reap', [1000, 0, '', 0])).toEqual([0, 1, -1, -1]);
+  });
+
   it('gives the exemption of a restart exactly once', async () => {
     const { queue } = table;
     const { active } = queue.keys;

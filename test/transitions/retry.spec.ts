@@ -56,6 +56,22 @@ describeTransition('retry', (table) => {
     hears: [['w:p1', '']],
   });
 
+  table.it('wakes nobody for a job that is to wait, be it for 1 ms', {
+    given: async (queue) => {
+      await queue.active(A);
+      await queue.hungry('p1');
+    },
+    call: [0, A, 1, 1, 3, 'boom'],
+    answer: ['scheduled'],
+    changes: {
+      active: gone,
+      schedule: zset([A, inMs(1)]),
+      [job(A)]: fields({ state: 'scheduled', ...noted('boom') }),
+      'metrics:retried': counted(1),
+    },
+    hears: [['beat', '1']],
+  });
+
   table.it('wakes nobody when something was claimable already', {
     given: async (queue) => {
       await queue.active(A);
@@ -124,6 +140,19 @@ describeTransition('retry', (table) => {
       [job(A)]: fields({ state: 'scheduled', last_error: 'a', errors: '5', 'error:5': 'a' }),
       [job(B)]: fields({ state: 'dead', last_error: 'b', errors: '5', 'error:5': 'b' }),
       'metrics:failed': counted(1),
+      'metrics:retried': counted(1),
+    },
+    hears: [['beat', '5000']],
+  });
+
+  table.it('tries again when nothing was charged yet, with a cap of 1', {
+    given: (queue) => queue.active(A, { attempts: 2, uncharged: 2 }),
+    call: [0, A, 2, 5000, 1, 'boom'],
+    answer: ['scheduled'],
+    changes: {
+      active: gone,
+      schedule: zset([A, inMs(5000)]),
+      [job(A)]: fields({ state: 'scheduled', last_error: 'boom', errors: '2', 'error:2': 'boom' }),
       'metrics:retried': counted(1),
     },
     hears: [['beat', '5000']],
@@ -365,6 +394,13 @@ describeTransition('retry', (table) => {
     await queue.active(A);
     await queue.run('retry', [0, A, 1, 0, 0, Buffer.alloc(9_000, 0x80)]);
     expect(await queue.client.hgetBuffer(queue.keys.row(A), 'last_error')).toEqual(Buffer.alloc(4_092, 0x80));
+  });
+
+  it('needs no stream where recording is off', async () => {
+    const { queue } = table;
+    await queue.active(A);
+    await queue.client.set(`${queue.keys.base}stream:completions`, 'x');
+    expect(String(await queue.run('retry', [0, A, 1, 0, 0, 'e']))).toBe('dead');
   });
 
   it('settles 1,500 jobs in one call', async () => {

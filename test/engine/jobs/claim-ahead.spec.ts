@@ -9,8 +9,8 @@ describe('claim-ahead', () => {
   const stage = useStage();
 
   /** A consumer of one slot that has seen fast handlers; then `slow` jobs wait for the gate. */
-  const warmed = async (claimAhead = true) => {
-    const echo = await stage.connect();
+  const warmed = async (claimAhead = true, connection = stage.server.url) => {
+    const echo = await stage.connect({ connection });
     const gate = latch();
     const started = latch();
     const ran: Job[] = [];
@@ -29,8 +29,8 @@ describe('claim-ahead', () => {
     ran.length = 0;
     return { echo, gate, started, ran, consumer };
   };
-  const behindASlowOne = (echo: EchoMq, n: number) =>
-    echo.jobs.enqueueMany('q', [{ name: 'slow' }, ...numbers(n).map((i) => ({ name: `fast ${i}` }))]);
+  const behindASlowOne = ({ jobs }: Pick<EchoMq, 'jobs'>, n: number) =>
+    jobs.enqueueMany('q', [{ name: 'slow' }, ...numbers(n).map((i) => ({ name: `fast ${i}` }))]);
 
   it('claims more than there are slots where handlers are fast', async () => {
     const { echo, gate, started } = await warmed();
@@ -77,6 +77,20 @@ describe('claim-ahead', () => {
     expect(Math.max(...ran.map(({ attempts }) => attempts))).toBeLessThanOrEqual(3);
     gate.open();
     await until(async () => (await echo.jobs.counts('q')).metrics.completed === WARM + 401, { what: 'the slow one' });
+  });
+
+  it('starts nothing before what it gave back, although the server had to be sent the script first', async () => {
+    const proxy = await stage.proxy();
+    const { gate, started, ran } = await warmed(true, proxy.url);
+    const producer = await stage.connect();
+    await stage.control.script('FLUSH');
+    const release = proxy.request('{q}:schedule');
+    await behindASlowOne(producer, 400);
+    await started.opened;
+    await release;
+    gate.open();
+    await until(() => ran.length === 401, { what: 'all' });
+    expect(ran.map(({ name }) => name)).toEqual(['slow', ...numbers(400).map((i) => `fast ${i}`)]);
   });
 
   it('off, claims for free slots only', async () => {

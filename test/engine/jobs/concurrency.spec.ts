@@ -70,6 +70,39 @@ describe('concurrency', () => {
     expect(started).toEqual(minted);
   });
 
+  it.each([true, false])(
+    'of 1 keeps mint order when handlers block the event loop now and then, claimAhead %p',
+    async (claimAhead) => {
+      const echo = await stage.connect();
+      const started: number[] = [];
+      echo.consume('q', { claimAhead }, (job: Job<number>) => {
+        started.push(job.data);
+        if (job.data % 150 === 149) block(40);
+      });
+      await echo.jobs.enqueueMany(
+        'q',
+        numbers(3000).map((n) => ({ name: 'a', data: n })),
+      );
+      await until(() => started.length >= 3000, { what: 'all' });
+      expect(started).toEqual(numbers(3000));
+    },
+  );
+
+  it('of 1 keeps mint order when handlers are slow now and then', async () => {
+    const echo = await stage.connect();
+    const started: number[] = [];
+    echo.consume('q', {}, async (job: Job<number>) => {
+      started.push(job.data);
+      if (job.data % 150 === 149) await quiet(echo, 'q', 60);
+    });
+    await echo.jobs.enqueueMany(
+      'q',
+      numbers(3000).map((n) => ({ name: 'a', data: n })),
+    );
+    await until(() => started.length >= 3000, { timeoutMs: 10_000, what: 'all' });
+    expect(started).toEqual(numbers(3000));
+  });
+
   it('holds for two queues of one process separately', async () => {
     const echo = await stage.connect();
     const most: Record<string, number> = { one: 0, two: 0 };
@@ -112,3 +145,9 @@ describe('concurrency', () => {
     expect((await echo.jobs.counts('q')).metrics).toMatchObject({ retried: 400, failed: 0 });
   });
 });
+
+/** Nothing else happens in this process for so long. */
+function block(ms: number): void {
+  const over = performance.now() + ms;
+  while (performance.now() < over);
+}

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import type { Job, JobAborted } from '../../../lib/core.js';
+import type { ProxiedConnection } from '../../support/proxied-connection.js';
 import { until } from '../../support/until.js';
 import { hungry, latch, numbers, quiet, useStage } from './stage.js';
 
@@ -186,6 +187,30 @@ describe('cancel, seen from the handlers', () => {
     expect((await echo.jobs.counts('q')).metrics).toMatchObject({ removed: 2, completed: 2 });
   });
 
+  it('is heard when it overtakes the answer to the claim', async () => {
+    const proxy = await stage.proxy();
+    const asked = latch<ProxiedConnection>();
+    const forget = proxy.onRequest((command, connection) => {
+      if (!command.includes('{q}:active')) return undefined;
+      forget();
+      connection.toClient.setShut(true);
+      asked.open(connection);
+      return 'pass';
+    });
+    const [echo, other] = [await stage.connect({ connection: proxy.url }), await stage.connect()];
+    await other.jobs.claim('q', { leaseMs: 1000 }); // teaches the server the script
+    const { id } = await other.jobs.enqueue('q', 'a');
+    let ran = 0;
+    echo.consume('q', {}, () => void ran++);
+    const connection = await asked.opened;
+    await until(async () => (await other.jobs.get('q', id))!.state === 'active', { what: 'the claim' });
+    expect(await other.jobs.cancel('q', id)).toBe('stopping');
+    await quiet(other, 'q');
+    connection.toClient.setShut(false);
+    await until(async () => (await other.jobs.get('q', id))!.state === 'dead', { timeoutMs: 1000, what: 'the end' });
+    expect(ran).toBe(0);
+  });
+
   it('of a retrying job that is asked to stop ends its attempts', async () => {
     const [echo, other] = [await stage.connect(), await stage.connect()];
     let runs = 0;
@@ -206,18 +231,20 @@ describe('cancel, seen from the handlers', () => {
   it('of a job that was claimed ahead and has not started means that it does not run', async () => {
     const { echo, other, warm } = await warmed();
     const ran: string[] = [];
-    let victim = '';
+    const ids = { first: other.jobs.mintId(), victim: other.jobs.mintId(), last: other.jobs.mintId() };
+    const { victim } = ids;
     let answer = '';
     warm.push(async (job) => {
       ran.push(job.name);
       if (job.name !== 'first') return;
       await until(async () => (await other.jobs.get('q', victim))!.state !== 'pending', { what: 'claim ahead' });
       answer = await other.jobs.cancel('q', victim);
-      await until(() => job.signal.aborted || answer, { what: 'an answer' });
-      await quiet(other, 'q', 3);
+      await quiet(other, 'q', 5); // time for the message to come
     });
-    const results = await echo.jobs.enqueueMany('q', [{ name: 'first' }, { name: 'victim' }, { name: 'last' }]);
-    victim = results[1]!.id;
+    await other.jobs.enqueueMany(
+      'q',
+      Object.entries(ids).map(([name, id]) => ({ name, opts: { id } })),
+    );
     await until(() => ran.includes('last'), { what: 'the last' });
     await quiet(echo, 'q');
     expect(answer).toBe('stopping');

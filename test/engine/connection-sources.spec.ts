@@ -1,0 +1,308 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Cluster, Redis } from 'ioredis';
+import { EchoConfigError, EchoMq, type EchoMqOptions, EchoWireError } from '../../lib/core.js';
+import { findBinary } from '../../scripts/server/binary.js';
+import { freePort } from '../../scripts/server/free-port.js';
+import { RedisProcess } from '../../scripts/server/redis-process.js';
+import { describeWithProcess } from '../support/availability.js';
+import { expectInvariants } from '../support/invariants.js';
+import { guardLeaks } from '../support/leaks.js';
+import { useServer } from '../support/server.js';
+import { until } from '../support/until.js';
+import { Ledger } from './gates.js';
+import { useRig } from './rig.js';
+
+describe('a client with a key prefix', () => {
+  guardLeaks();
+
+  it.each<[string, () => EchoMqOptions['connection']]>([
+    ['options', () => ({ host: '127.0.0.1', keyPrefix: 'app:' })],
+    ['a client', () => new Redis({ lazyConnect: true, keyPrefix: 'app:' })],
+    ['a URL', () => 'redis://127.0.0.1:6379?keyPrefix=app:'],
+    ['a cluster', () => ({ cluster: [{ host: '127.0.0.1', port: 1 }], options: { keyPrefix: 'app:' } })],
+    ["a cluster's nodes", () => ({ cluster: [{ port: 1 }], options: { redisOptions: { keyPrefix: 'app:' } } })],
+    ['a cluster client', () => new Cluster([{ port: 1 }], { lazyConnect: true, keyPrefix: 'app:' })],
+  ])('is refused before anything is opened: %s', (_what, source) => {
+    const make = () => EchoMq.create({ connection: source() });
+    expect(make).toThrow(EchoConfigError);
+    expect(make).toThrow("use option 'prefix'".replace('use', 'Use'));
+  });
+});
+
+describe('a client that is passed in', () => {
+  const server = useServer();
+  const rig = useRig(server);
+  guardLeaks();
+
+  it('lends its settings: it is neither used nor closed', async () => {
+    const own = server.client({ connectionName: 'mine' });
+    const sent: string[] = [];
+    await own.ping();
+    const send = own.sendCommand.bind(own);
+    own.sendCommand = (command, ...rest) => {
+      sent.push(command.name);
+      return send(command, ...rest);
+    };
+    const ledger = new Ledger();
+    const echo = await rig.connect({ connection: own });
+    echo.consume('q', {}, ledger.handler);
+    await echo.jobs.enqueue('q', 'job');
+    await ledger.ran(1);
+    await until(async () => (await echo.jobs.counts('q')).metrics.completed === 1, { what: 'its completion' });
+    await echo.close();
+    expect(sent).toEqual([]);
+    expect(own.status).toBe('ready');
+    expect(own.options.retryStrategy?.(1)).toBeGreaterThan(0);
+    await own.ping();
+    await expectInvariants(server.client(), 'q');
+  });
+
+  it('need not be connected, and its habits that are unsafe here are not taken over', async () => {
+    const own = new Redis(server.url, { lazyConnect: true, commandTimeout: 1, enableAutoPipelining: true });
+    const ledger = new Ledger();
+    const echo = await rig.connect({ connection: own });
+    echo.consume('q', {}, ledger.handler);
+    await echo.jobs.enqueueMany(
+      'q',
+      Array.from({ length: 500 }, () => ({ name: 'job' })),
+    );
+    await ledger.ran(500);
+    await until(async () => (await echo.jobs.counts('q')).metrics.completed === 500, { what: 'all completions' });
+    expect(own.status).toBe('wait');
+    await expectInvariants(server.client(), 'q');
+  });
+});
+
+describe('the version fence', () => {
+  const server = useServer();
+  const rig = useRig(server);
+  guardLeaks();
+
+  it('stamps an unbranded server, and lets its own brand pass', async () => {
+    const client = server.client();
+    await rig.connect();
+    expect(await client.get('{emq}:version')).toBe('echomq:6.0.0');
+    await rig.connect();
+    await expectInvariants(client, 'q');
+  });
+
+  it.each(['echomq:5.0.0', 'echomq:6.0.1', 'something else', ''])('refuses the brand %j', async (brand) => {
+    const client = server.client();
+    await client.set('{emq}:version', brand);
+    const refused = await rig.connect().catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(EchoWireError);
+    expect(refused).toMatchObject({ code: 'EMQWIRE', retryable: false });
+    expect(await client.get('{emq}:version')).toBe(brand);
+    expect(await client.dbsize()).toBe(1);
+    await expectInvariants(client, 'q');
+  });
+
+  it('keeps the generations apart, either way, and lets them live under prefixes of their own', async () => {
+    const client = server.client();
+    await rig.connect();
+    await expect(rig.connect({ wire: 4 })).rejects.toBeInstanceOf(EchoWireError);
+    const old = await rig.connect({ wire: 4, prefix: 'old' });
+    expect(await client.get('{old}:version')).toBe('echomq:4.0.0');
+    await expect(rig.connect({ prefix: 'old' })).rejects.toBeInstanceOf(EchoWireError);
+    await old.jobs.enqueue('q', 'job');
+    await expectInvariants(client, 'q', { prefix: 'old' });
+  });
+
+  it('opens wire 4 with plain tokens and no epoch in the row', async () => {
+    const client = server.client();
+    const ledger = new Ledger();
+    const echo = await rig.connect({ wire: 4 });
+    const { id } = await echo.jobs.enqueue('q', 'by hand');
+    const [job] = await echo.jobs.claim('q', { leaseMs: 60_000 });
+    expect(job).toMatchObject({ id, token: '1' });
+    expect(await client.hget(`emq:{q}:job:${id}`, 'lease_epoch')).toBe('-');
+    expect(await echo.jobs.extend('q', id, '1', { leaseMs: 60_000 })).toBe('ok');
+    expect(await echo.jobs.complete('q', id, '1')).toBe('ok');
+    echo.consume('q', { backoff: { type: 'fixed', delayMs: 1 } }, (run) => {
+      ledger.handler(run);
+      if (run.attempt < 2) throw new Error('again');
+    });
+    await echo.jobs.enqueue('q', 'consumed');
+    await ledger.ran(2);
+    expect(ledger.jobs.map((run) => [run.token, run.attempt])).toEqual([
+      ['1', 1],
+      ['2', 2],
+    ]);
+    await until(async () => (await echo.jobs.counts('q')).metrics.completed === 2, { what: 'both completions' });
+    await expectInvariants(client, 'q');
+  });
+});
+
+/** The least a user of the server needs. */
+const COMMANDS =
+  'info ping eval evalsha publish subscribe unsubscribe scan unlink del exists type time get set pexpire ' +
+  'hget hset hdel hmget hgetall hincrby zadd zcard zrem zrange zrangebyscore zscore zpopmin';
+const RULES = ['~emq:*', '~{emq}:*', '&emq:*', ...COMMANDS.split(' ').map((command) => `+${command}`)];
+
+describeWithProcess('a user of the server', () => {
+  const server = useServer();
+  const rig = useRig(server);
+  guardLeaks();
+
+  const login = async (rules: string[]): Promise<string> => {
+    await server.process.command('ACL', 'SETUSER', 'worker', 'reset', 'on', '>secret', ...rules);
+    const url = new URL(server.url);
+    [url.username, url.password] = ['worker', 'secret'];
+    return url.href;
+  };
+
+  it('needs no more than this list to do all there is to do', async () => {
+    const client = server.client();
+    const ledger = new Ledger();
+    const echo = await rig.connect({ connection: await login(RULES) });
+    const { jobs } = echo;
+    const consumer = echo.consume('q', { keepMs: 60_000, attempts: 1 }, (job) => {
+      ledger.handler(job);
+      if (job.name === 'fails') throw new Error('boom');
+    });
+    await jobs.enqueueMany('q', [
+      { name: 'now', opts: { priority: 1 } },
+      { name: 'later', opts: { delayMs: 10 } },
+      { name: 'fails' },
+    ]);
+    await ledger.ran(3);
+    await until(async () => (await jobs.counts('q')).dead === 1, { what: 'the failure to be buried' });
+    await consumer.close();
+    const { jobs: dead } = await jobs.list('q', 'dead');
+    expect(await jobs.reprocess('q', dead[0]!.id, { fresh: true })).toBe('ok');
+    const [claimed] = await jobs.claim('q', { leaseMs: 60_000 });
+    expect(await jobs.extend('q', claimed!.id, claimed!.token, { leaseMs: 60_000 })).toBe('ok');
+    expect(await jobs.cancel('q', claimed!.id)).toBe('stopping');
+    expect(await jobs.retry('q', claimed!.id, claimed!.token, { maxAttempts: 3 })).toBe('dead');
+    expect(await jobs.get('q', claimed!.id)).toMatchObject({ state: 'dead' });
+    expect(await jobs.trim('q', { keepCount: 0 })).toBe(1);
+    const { id } = await jobs.enqueue('q', 'far', undefined, { delayMs: 3_600_000 });
+    expect(await jobs.reschedule('q', id, { delayMs: 0 })).toBe('ok');
+    const [again] = await jobs.claim('q', { leaseMs: 1 });
+    await until(async () => (await jobs.reap('q')).requeued === 1, { what: 'the lease to lapse' });
+    expect(await jobs.complete('q', again!.id, again!.token)).toBe('ok');
+    await jobs.pause('q');
+    await jobs.resume('q');
+    await jobs.promote('q');
+    await expectInvariants(client, 'q');
+    expect(await jobs.obliterate('q')).toBe(0);
+    expect(await client.keys('emq:{q}:*')).toEqual([]);
+    expect(rig.complaints).toEqual([]);
+    const log = (await server.process.command('ACL', 'LOG')) as unknown[][];
+    // The client library would like to name its connections; where it may not, it does without.
+    expect(log.map((entry) => String(entry[7])).filter((denied) => !denied.startsWith('client|'))).toEqual([]);
+    await expectInvariants(client, 'q');
+  });
+
+  it('who may not use the channels is told so, loudly, and consumes nothing', async () => {
+    const client = server.client();
+    const ledger = new Ledger();
+    const echo = await rig.connect({ connection: await login(RULES.filter((rule) => !rule.startsWith('&'))) });
+    echo.consume('q', {}, ledger.handler);
+    const told = await until(() => rig.complaints[0], { what: 'the complaint' });
+    expect(told).toMatchObject({ name: 'EchoStoreError', code: 'NOPERM', retryable: false });
+    expect(told.message).toContain('channels');
+    await echo.jobs.enqueue('q', 'job');
+    await expectInvariants(client, 'q');
+  });
+
+  it('with the wrong password is refused at once, not at the end of the time limit', async () => {
+    const url = new URL(await login(RULES));
+    url.password = 'wrong';
+    const started = performance.now();
+    await expect(rig.connect({ connection: url.href })).rejects.toMatchObject({ code: 'WRONGPASS', retryable: false });
+    expect(performance.now() - started).toBeLessThan(1_000);
+    await expectInvariants(server.client(), 'q');
+  });
+
+  it('that is missing is refused at once as well', async () => {
+    await server.process.command('CONFIG', 'SET', 'requirepass', 'secret');
+    try {
+      await expect(rig.connect()).rejects.toMatchObject({ code: 'NOAUTH', retryable: false });
+    } finally {
+      const client = server.client({ password: 'secret' });
+      await client.config('SET', 'requirepass', '');
+      await expectInvariants(client, 'q');
+    }
+  });
+});
+
+const run = promisify(execFile);
+
+/** Why the TLS specs cannot run here, or undefined. */
+async function tlsObstacle(): Promise<string | undefined> {
+  const binary = findBinary();
+  if (!binary) return 'no valkey-server or redis-server on PATH';
+  if (!(await run('openssl', ['version']).catch(() => undefined))) return 'no openssl to make a certificate with';
+  const { stderr = '', stdout = '' } = await run(binary, [
+    '--tls-port',
+    '0',
+    '--tls-cert-file',
+    '/',
+    '--port',
+    '-1',
+  ]).catch((error: { stdout?: string; stderr?: string }) => error);
+  return /bad directive|unknown|not supported/i.test((stdout + stderr).replace(/port/g, ''))
+    ? 'this server was built without TLS'
+    : undefined;
+}
+
+const obstacle = await tlsObstacle();
+const describeTls = obstacle ? describe.skip : describe;
+
+describeTls(`TLS${obstacle ? ` (skipped: ${obstacle})` : ''}`, () => {
+  let dir: string;
+  let server: RedisProcess;
+  let port: number;
+  let ca: Buffer;
+
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'echomq-tls-'));
+    const [key, cert] = [join(dir, 'key.pem'), join(dir, 'cert.pem')];
+    const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
+    await run('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', cert, ...subject]);
+    ca = await readFile(cert);
+    port = await freePort();
+    server = await RedisProcess.start({
+      config: {
+        'tls-port': String(port),
+        'tls-cert-file': cert,
+        'tls-key-file': key,
+        'tls-ca-cert-file': cert,
+        'tls-auth-clients': 'no',
+      },
+    });
+  });
+  afterAll(async () => {
+    await server?.stop();
+    await rm(dir, { recursive: true, force: true });
+  });
+  const rig = useRig({ url: 'not used' });
+  guardLeaks();
+
+  it('is spoken by every connection when the options ask for it', async () => {
+    const ledger = new Ledger();
+    const echo = await rig.connect({ connection: { host: 'localhost', port, tls: { ca } } });
+    echo.consume('q', {}, ledger.handler);
+    await echo.jobs.enqueue('q', 'job');
+    await ledger.ran(1);
+    await until(async () => (await echo.jobs.counts('q')).metrics.completed === 1, { what: 'its completion' });
+    await echo.close();
+    const plain = new Redis(server.url);
+    await expectInvariants(plain, 'q');
+    await plain.quit();
+  });
+
+  it('does not trust a stranger: an unknown certificate is refused, also with rediss://', async () => {
+    const connecting = rig.connect({ connection: `rediss://localhost:${port}`, connectTimeoutMs: 300 });
+    await expect(connecting).rejects.toMatchObject({
+      retryable: true,
+      message: expect.stringContaining('self-signed'),
+    });
+  });
+});

@@ -1,0 +1,138 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import type { Transition } from '../../lib/wire/transition.js';
+import * as t from '../../lib/wire/transitions/index.js';
+import { guardLeaks } from '../support/leaks.js';
+import { useServer } from '../support/server.js';
+import { useExecutor } from './executor.js';
+import { FAR, Hand, id, PAST } from './hand.js';
+import { timed } from './server-time.js';
+
+const [A, B, C] = [id(1), id(2), id(3)];
+
+describe('a typed call', () => {
+  const server = useServer();
+  const executor = useExecutor(server);
+  guardLeaks();
+  let queue: Hand;
+  beforeEach(() => {
+    queue = new Hand(server.client(), executor.current);
+  });
+  const run = <Call, Answer>(step: Transition<Call, Answer>, call: Call) =>
+    timed(queue.client, () => executor.current.run(step, queue.keys, call));
+  const item = (jobId: string, fields: string[] = [], delay = '') => ({ id: jobId, payload: 'p', delay, fields });
+
+  it('enqueues, and says which of the jobs are new', async () => {
+    expect(await run(t.enqueue, [item(A), item(B, ['priority', '1']), item(A)])).toEqual([true, true, false]);
+  });
+
+  it('claims with an epoch, and makes the token of it', async () => {
+    await queue.pending(A, { payload: 'work', attempts: 2, uncharged: 1 });
+    const call = { leaseMs: 1000, count: 5, epoch: 'f00d.x1', process: '' };
+    expect(await run(t.claim, call)).toEqual([
+      { id: A, payload: Buffer.from('work'), attempts: 3, token: '3@f00d.x1', uncharged: 1 },
+    ]);
+    expect(await run(t.claim, call)).toEqual([]);
+  });
+
+  it('claims without an epoch, on a wire that has none', async () => {
+    await queue.pending(A);
+    await queue.pending(B, { attempts: 1 });
+    const claimed = await run(t.claim, { leaseMs: 1000, count: 5, epoch: undefined, process: '' });
+    expect(claimed.map(({ token }) => token)).toEqual(['1', '2']);
+  });
+
+  it('settles, and says in words what became of each job', async () => {
+    await queue.active(A);
+    await queue.active(B);
+    const done = { keepMs: 0, result: 'r' };
+    const items = [
+      { id: A, token: '1', ...done },
+      { id: B, token: '9', ...done },
+      { id: C, token: '1', ...done },
+    ];
+    expect(await run(t.complete, { record: 0, items })).toEqual(['ok', 'stale', 'gone']);
+  });
+
+  it('retries, and says where each job went', async () => {
+    for (const jobId of [A, B, C]) await queue.active(jobId);
+    const failed = (jobId: string, delayMs: number, maxAttempts: number, token = '1') => {
+      return { id: jobId, token, delayMs, maxAttempts, error: 'boom' };
+    };
+    const items = [failed(A, 5, 3), failed(B, 0, 3), failed(C, 0, 0), failed(C, 0, 0), failed(id(9), 0, 0)];
+    expect(await run(t.retry, { record: 0, items })).toEqual(['scheduled', 'pending', 'dead', 'stale', 'gone']);
+  });
+
+  it('releases and extends', async () => {
+    await queue.active(A);
+    await queue.active(B, { cancel: 1 });
+    await queue.lapsed(C);
+    const held = [A, B, C, id(9)].map((jobId) => ({ id: jobId, token: '1' }));
+    const extended = await run(t.extend, { leaseMs: 1000, items: held });
+    expect(extended).toEqual(['ok', 'cancelled', 'wrong_state', 'gone']);
+    expect(await run(t.release, [{ id: A, token: '1', delay: '' }])).toEqual(['ok']);
+  });
+
+  it('promotes and reaps, and leaves out what there is none of', async () => {
+    expect(await run(t.promote, { limit: 10 })).toEqual({ moved: 0, nextRunAt: undefined, nextInMs: undefined });
+    const sweep = { limit: 10, maxStalls: 0, epoch: '', record: 0 };
+    const nothing = { requeued: 0, died: 0, nextDeadline: undefined, nextInMs: undefined };
+    expect(await run(t.reap, sweep)).toEqual(nothing);
+    await queue.scheduled(A, {}, PAST);
+    await queue.scheduled(B, {}, FAR);
+    await queue.active(C, {}, PAST);
+    expect(await run(t.promote, { limit: 10 })).toMatchObject({ moved: 1, nextRunAt: FAR });
+    expect(await run(t.reap, sweep)).toEqual({ ...nothing, died: 1 });
+  });
+
+  it('reprocesses, removes, cancels, reschedules and trims', async () => {
+    await queue.dead(A);
+    await queue.dead(B);
+    await queue.scheduled(C);
+    await queue.active(id(4));
+    expect(await run(t.reprocess, { fresh: true, ids: [A, C, id(9)] })).toEqual(['ok', 'wrong_state', 'gone']);
+    expect(await queue.client.hget(queue.keys.row(A), 'uncharged')).toBe('1');
+    expect(await run(t.trim, { keepCount: 0, limit: 10 })).toBe(1);
+    expect(
+      await run(t.reschedule, [
+        { id: C, delay: '5' },
+        { id: A, delay: '' },
+      ]),
+    ).toEqual(['ok', 'wrong_state']);
+    const cancelled = await run(t.cancel, [C, id(4), id(9)]);
+    expect(cancelled).toEqual(['removed', 'stopping', 'gone']);
+    expect(await run(t.remove, [A, id(4), id(9)])).toEqual(['ok', 'wrong_state', 'gone']);
+  });
+
+  it('pauses, resumes and passes', async () => {
+    expect([await run(t.pause, undefined), await run(t.pause, undefined)]).toEqual([true, false]);
+    expect([await run(t.resume, undefined), await run(t.resume, undefined)]).toEqual([true, false]);
+    expect(await run(t.pass, { process: 'p1' })).toBe(false);
+  });
+
+  it('counts, gets and lists', async () => {
+    await queue.pending(A, { priority: 5 });
+    await queue.paused();
+    const metrics = { enqueued: 1, completed: 0, removed: 0, failed: 0, retried: 0, stalled: 0 };
+    const sizes = { pending: 1, active: 0, scheduled: 0, dead: 0, awaitingChildren: 0 };
+    expect(await run(t.counts, undefined)).toEqual({ ...sizes, paused: true, metrics });
+    const [row, none] = await run(t.get, [A, B]);
+    expect(row?.get('priority')).toEqual(Buffer.from('5'));
+    expect(none).toBeUndefined();
+    const page = { offset: 0, limit: 10, maxBytes: 1000 };
+    expect(await run(t.list.pending, page)).toEqual({ total: 1, rows: [{ id: A, score: 5, row }] });
+    expect(await run(t.list.dead, page)).toEqual({ total: 0, rows: [] });
+  });
+
+  it('obliterates', async () => {
+    await queue.active(A);
+    await expect(run(t.obliterate, { force: false, limit: 10 })).rejects.toMatchObject({ code: 'EMQSTATE' });
+    expect(await run(t.obliterate, { force: true, limit: 10 })).toBe(1);
+    expect(await run(t.obliterate, { force: true, limit: 10 })).toBe(0);
+  });
+
+  it('is sent again only where a repetition changes nothing', () => {
+    const steps = Object.values({ ...t, list: t.list.pending }) as Transition<never, unknown>[];
+    const once = steps.filter((step) => !step.resend).map((step) => step.name);
+    expect(once.sort()).toEqual(['claim', 'extend', 'pass', 'reschedule']);
+  });
+});
