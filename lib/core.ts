@@ -1,11 +1,13 @@
-export type { Consumer, ConsumerEvents, Handler } from './engine/consumer.js';
+export { EchoBulkError } from './engine/bulk-error.js';
+export type { Consumer, ConsumerEvents } from './engine/consumer.js';
 export type { ConsumerOptions } from './engine/consumer-options.js';
 export { EchoMq } from './engine/echomq.js';
 export type { EnqueueOptions } from './engine/enqueue-options.js';
 export type { EnqueueResult } from './engine/enqueuer.js';
+export type { Handler } from './engine/handler.js';
 export type { Job } from './engine/job.js';
 export type { JobView } from './engine/job-view.js';
-export { type ClaimedJob, EchoBulkError, type EnqueueEntry, type Jobs, type Page } from './engine/jobs.js';
+export type { ClaimedJob, EnqueueEntry, Jobs, Page } from './engine/jobs.js';
 export type { EchoMqOptions } from './engine/options.js';
 export type { Backoff, BackoffFunction, ExponentialBackoff, FixedBackoff, JobBackoff } from './kernel/backoff.js';
 export { type Codec, type Envelope, jsonCodec, type TravellingOptions } from './kernel/codec.js';

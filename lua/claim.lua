@@ -60,9 +60,9 @@ elseif process ~= '' then
   call('ZREM', base .. 'hungry', process) -- a first write that full memory lets through
 end
 
-if got < wanted then
-  if process ~= '' then call('ZADD', base .. 'hungry', spell(now[1] * 1000000 + now[2]), process) end
-elseif call('ZCARD', pending) > 0 then
-  wake(base)
+if got < wanted and process ~= '' then
+  call('ZADD', base .. 'hungry', spell(now[1] * 1000000 + now[2]), process)
 end
+-- Jobs remain behind a full claim, or behind so many ghosts that this one gave up.
+if (got == wanted or ghosts > 0) and call('ZCARD', pending) > 0 then wake(base) end
 return answer

@@ -6,9 +6,10 @@ import { clientFactory } from '../wire/client.js';
 import { Connection } from '../wire/connection.js';
 import { Executor } from '../wire/executor.js';
 import { passFence, passQueueFence } from '../wire/fence.js';
-import { type Consumer, type Handler, isInsideHandler } from './consumer.js';
+import type { Consumer } from './consumer.js';
 import { type ConsumerOptions, consumerSettings } from './consumer-options.js';
 import { Enqueuer } from './enqueuer.js';
+import { callingJob, type Handler } from './handler.js';
 import { Jobs } from './jobs.js';
 import { Metronome } from './metronome.js';
 import { Minting } from './minting.js';
@@ -133,7 +134,7 @@ export class EchoMq {
 
   /** Stops claiming, drains every consumer, answers what was enqueued, closes the sockets. Idempotent; works without a server. */
   close(): Promise<void> {
-    const inside = isInsideHandler();
+    const inside = callingJob() !== undefined;
     const { others, all } = this.pump.close();
     this.closing ??= all.then(() => this.finish());
     // Called inside a handler, only the other handlers are waited for: the sockets close behind it.
@@ -152,21 +153,11 @@ export class EchoMq {
   }
 
   private async finish(): Promise<void> {
-    if (this.connection.isUp) await this.within(LAST_ANSWERS_MS, this.enqueuer.idle());
+    if (this.connection.isUp) await this.metronome.within(LAST_ANSWERS_MS, this.enqueuer.idle());
     await this.pump.end();
     await this.minting.stop(this.connection.isUp).catch((error) => this.fault(error));
     this.metronome.stop();
     await this.connection.close();
-  }
-
-  private within(ms: number, done: Promise<void>): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = this.settings.clock.after(ms, resolve);
-      done.then(() => {
-        timer.cancel();
-        resolve();
-      });
-    });
   }
 
   private fault(error: EchoError): void {

@@ -17,6 +17,12 @@ export interface EnqueueLimits {
   bufferLimit: number;
 }
 
+/** A job to send. */
+export interface OutgoingJob extends EnqueueItem {
+  /** Minted for this call: nobody else can have enqueued it. */
+  readonly fresh: boolean;
+}
+
 const MOST_PER_CALL = 500;
 const MOST_BYTES_PER_CALL = 4_000_000;
 /** A batch of at least so many is answered in two halves when nothing else is on its way. */
@@ -26,7 +32,7 @@ const WORTH_HALVING = 16;
 export type Around = (queue: string, send: () => void) => void;
 
 class Turn {
-  readonly items: EnqueueItem[] = [];
+  readonly items: OutgoingJob[] = [];
   readonly resolvers: ((result: EnqueueResult) => void)[] = [];
   readonly rejecters: ((error: unknown) => void)[] = [];
 }
@@ -46,7 +52,7 @@ export class Enqueuer {
   ) {}
 
   /** Resolves once the server has the job. @throws EchoError */
-  add(keys: QueueKeys, item: EnqueueItem): Promise<EnqueueResult> {
+  add(keys: QueueKeys, item: OutgoingJob): Promise<EnqueueResult> {
     const full = this.refusal(1);
     if (full) return Promise.reject(full);
     this.unanswered += 1;
@@ -65,7 +71,7 @@ export class Enqueuer {
   }
 
   /** Each call of up to 500 jobs lands whole or not at all; all of them are on their way at once. */
-  async addMany(keys: QueueKeys, items: EnqueueItem[]): Promise<PromiseSettledResult<EnqueueResult[]>[]> {
+  async addMany(keys: QueueKeys, items: OutgoingJob[]): Promise<PromiseSettledResult<EnqueueResult[]>[]> {
     const full = this.refusal(items.length);
     if (full) throw full;
     this.unanswered += items.length;
@@ -106,7 +112,7 @@ export class Enqueuer {
     }
   }
 
-  private deliver(keys: QueueKeys, items: EnqueueItem[], turn: Turn, at: number): void {
+  private deliver(keys: QueueKeys, items: OutgoingJob[], turn: Turn, at: number): void {
     this.send(keys, items).then(
       (results) => {
         const answer = (from: number, to: number) => {
@@ -125,12 +131,18 @@ export class Enqueuer {
     );
   }
 
-  private async send(keys: QueueKeys, items: EnqueueItem[]): Promise<EnqueueResult[]> {
+  private async send(keys: QueueKeys, items: OutgoingJob[]): Promise<EnqueueResult[]> {
     const { timeoutMs } = this.limits;
     this.callsInFlight += 1;
     try {
-      const landed = await this.executor.run(enqueue, keys, items, Number.isFinite(timeoutMs) ? timeoutMs : undefined);
-      return items.map(({ id }, i) => ({ id, status: landed[i] ? 'landed' : 'duplicate' }));
+      let resent = false;
+      const onResend = () => {
+        resent = true;
+      };
+      const limit = Number.isFinite(timeoutMs) ? timeoutMs : undefined;
+      const landed = await this.executor.run(enqueue, keys, items, limit, onResend);
+      // After a repetition, a fresh id that exists is the job of the first sending, whose answer was lost.
+      return items.map(({ id, fresh }, i) => ({ id, status: landed[i] || (resent && fresh) ? 'landed' : 'duplicate' }));
     } finally {
       this.callsInFlight -= 1;
       this.unanswered -= items.length;
@@ -144,9 +156,9 @@ export class Enqueuer {
 }
 
 /** In order, each small enough for one script call. */
-function portions(items: EnqueueItem[]): EnqueueItem[][] {
-  const all: EnqueueItem[][] = [];
-  let portion: EnqueueItem[] = [];
+function portions(items: OutgoingJob[]): OutgoingJob[][] {
+  const all: OutgoingJob[][] = [];
+  let portion: OutgoingJob[] = [];
   let bytes = 0;
   for (const item of items) {
     if (portion.length === MOST_PER_CALL || (bytes + item.payload.length > MOST_BYTES_PER_CALL && portion.length > 0)) {

@@ -1,6 +1,6 @@
 import { assertBoolean, assertInteger, assertKnownKeys, show } from '../kernel/arguments.js';
 import type { Codec } from '../kernel/codec.js';
-import { EchoArgumentError, EchoError } from '../kernel/errors.js';
+import { EchoArgumentError, type EchoError } from '../kernel/errors.js';
 import { assertJobId } from '../kernel/id.js';
 import type { Keyspace, QueueKeys } from '../kernel/keyspace.js';
 import type { CancelOutcome, ExtendOutcome, Outcome, RetryOutcome } from '../kernel/outcome.js';
@@ -10,8 +10,9 @@ import type { Executor } from '../wire/executor.js';
 import { sweep } from '../wire/sweep.js';
 import type { Transition } from '../wire/transition.js';
 import * as wire from '../wire/transitions/index.js';
+import { EchoBulkError } from './bulk-error.js';
 import { delayText, type EnqueueOptions, landingOf } from './enqueue-options.js';
-import type { EnqueueResult, Enqueuer } from './enqueuer.js';
+import type { EnqueueResult, Enqueuer, OutgoingJob } from './enqueuer.js';
 import { failureText } from './failure-text.js';
 import { envelopeOf, type JobView, viewOf } from './job-view.js';
 import type { Minting } from './minting.js';
@@ -32,19 +33,6 @@ export interface EnqueueEntry {
   name: string;
   data?: unknown;
   opts?: EnqueueOptions;
-}
-
-/** Calls of an enqueueMany failed; the others, if any, have landed. `code` and `retryable` are those of the first. */
-export class EchoBulkError extends EchoError {
-  constructor(
-    cause: EchoError,
-    /** In the order of the items: what landed, and undefined where it is unknown or refused. */
-    readonly results: (EnqueueResult | undefined)[],
-    /** The ids in the order of the items: enqueue them again under these. */
-    readonly ids: string[],
-  ) {
-    super(cause.code, `some of ${ids.length} jobs did not land: ${cause.message}`, cause.retryable, cause);
-  }
 }
 
 /** One page of a list. */
@@ -349,13 +337,13 @@ export class Jobs {
     return removed;
   }
 
-  private item(name: string, data: unknown, opts: EnqueueOptions | undefined): MutableItem {
+  private item(name: string, data: unknown, opts: EnqueueOptions | undefined): Draft {
     if (typeof name !== 'string' || name === '') {
       throw new EchoArgumentError(`a job's name must be a string that is not empty, got ${show(name)}`);
     }
     const { id, delay, fields, travelling } = landingOf(opts);
     const payload = this.encode(name, data, travelling);
-    return { id: id ?? this.parts.minting.next() ?? '', payload, delay, fields };
+    return { id: id ?? this.parts.minting.next() ?? '', payload, delay, fields, fresh: id === undefined };
   }
 
   private encode(name: string, data: unknown, travelling: ReturnType<typeof landingOf>['travelling']): string | Buffer {
@@ -415,7 +403,7 @@ function isLost(answer: Outcome | RetryOutcome): boolean {
   return answer === 'gone' || answer === 'stale';
 }
 
-type MutableItem = { -readonly [K in keyof wire.EnqueueItem]: wire.EnqueueItem[K] };
+type Draft = { -readonly [K in keyof OutgoingJob]: OutgoingJob[K] };
 
 const ENTRY_KEYS = new Set(['name', 'data', 'opts']);
 const CLAIM_KEYS = new Set(['leaseMs', 'count']);

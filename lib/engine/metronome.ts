@@ -31,6 +31,17 @@ export class Metronome {
     };
   }
 
+  /** Resolves when it is done, or after `ms`, whichever is first. */
+  within(ms: number, done: Promise<unknown>): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.after(ms, resolve);
+      done.then(() => {
+        timer.cancel();
+        resolve();
+      });
+    });
+  }
+
   stop(): void {
     this.stopped = true;
     this.heap.length = 0;

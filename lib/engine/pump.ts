@@ -7,8 +7,9 @@ import type { Connection } from '../wire/connection.js';
 import type { Executor } from '../wire/executor.js';
 import { Subscriber, type SubscriberEvents } from '../wire/subscriber.js';
 import { Beat } from './beat.js';
-import { Consumer, type ConsumerHost, type Handler } from './consumer.js';
+import { Consumer, type ConsumerHost } from './consumer.js';
 import type { ConsumerSettings } from './consumer-options.js';
+import type { Handler } from './handler.js';
 import type { Metronome } from './metronome.js';
 
 export interface PumpParts {

@@ -1,5 +1,5 @@
 import type { Logger } from '@nestjs/common';
-import type { Handler } from '../engine/consumer.js';
+import type { Handler } from '../engine/handler.js';
 import type { Job } from '../engine/job.js';
 import { Snooze } from '../kernel/outcome.js';
 import type { QueueRoutes } from './routes.js';

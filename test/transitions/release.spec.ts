@@ -102,7 +102,37 @@ describeTransition('release', (table) => {
     hears: [['w:p1', '']],
   });
 
-  table.it('wakes nobody when the queue was not empty, or is paused', {
+  table.it('wakes a hungry process for a single job too', {
+    given: async (queue) => {
+      await queue.active(A);
+      await queue.hungry('p1');
+    },
+    call: [A, 1, ''],
+    answer: [1],
+    changes: { active: gone, pending: zset([A, 0]), hungry: gone, [job(A)]: fields(BACK) },
+    hears: [['w:p1', '']],
+  });
+
+  table.it('wakes nobody when all it released has to wait, or was to stop', {
+    given: async (queue) => {
+      await queue.active(A);
+      await queue.active(B, { cancel: 1 });
+      await queue.hungry('p1');
+    },
+    call: [A, 1, '5000', B, 1, ''],
+    answer: [1, 1],
+    changes: {
+      active: gone,
+      schedule: zset([A, inMs(5000)]),
+      dead: zset([B, 0]),
+      [job(A)]: fields({ state: 'scheduled', uncharged: '1' }),
+      [job(B)]: fields(CANCELLED),
+      'metrics:failed': counted(1),
+    },
+    hears: [['beat', '5000']],
+  });
+
+  table.it('wakes nobody on a paused queue', {
     given: async (queue) => {
       await queue.active(A);
       await queue.paused();

@@ -101,6 +101,26 @@ describeTransition('reprocess', (table) => {
     hears: [['w:p1', '']],
   });
 
+  table.it('wakes a hungry process for a single job too', {
+    given: async (queue) => {
+      await queue.dead(A);
+      await queue.hungry('p1');
+    },
+    call: [0, A],
+    answer: [1],
+    changes: { dead: gone, pending: zset([A, 0]), hungry: gone, [job(A)]: fields(REVIVED) },
+    hears: [['w:p1', '']],
+  });
+
+  table.it('wakes nobody when it revived nothing', {
+    given: async (queue) => {
+      await queue.scheduled(A);
+      await queue.hungry('p1');
+    },
+    call: [0, A],
+    answer: [-2],
+  });
+
   table.it('wakes nobody when the queue was not empty', {
     given: async (queue) => {
       await queue.dead(A);

@@ -48,6 +48,17 @@ describeTransition('reschedule', (table) => {
     });
   }
 
+  table.it('wakes nobody for a job that goes on waiting', {
+    given: async (queue) => {
+      await queue.scheduled(A);
+      await queue.hungry('p1');
+    },
+    call: [A, '5000'],
+    answer: [1],
+    changes: { schedule: zset([A, inMs(5000)]) },
+    hears: [['beat', '5000']],
+  });
+
   table.it('wakes nobody when the queue was not empty', {
     given: async (queue) => {
       await queue.scheduled(A);

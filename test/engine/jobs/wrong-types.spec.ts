@@ -30,13 +30,14 @@ describe('a key of another type (C150)', () => {
     ['obliterate', (jobs) => jobs.obliterate('q'), ['pending', 'active', 'schedule', 'dead']],
   ];
 
-  it.each(CALLS)('is refused by %s with an error that names it, and nothing is written', async (_name, call, keys) => {
+  it.each(CALLS)('is refused by %s with an error that names it, and nothing is written', async (name, call, keys) => {
     const { jobs } = await stage.connect();
     for (const key of keys) {
       await stage.control.set(`emq:{q}:${key}`, 'x');
       const before = await dumpQueue(stage.control, 'q');
       const error = await failure(call(jobs));
-      expect(error).toMatchObject({ name: 'EchoStoreError', code: 'EMQTYPE', retryable: false });
+      const kind = name === 'enqueueMany' ? 'EchoBulkError' : 'EchoStoreError'; // which also says the ids
+      expect(error).toMatchObject({ name: kind, code: 'EMQTYPE', retryable: false });
       expect(error.message).toContain(`emq:{q}:${key} holds a string`);
       expect(await dumpQueue(stage.control, 'q')).toEqual(before);
       await stage.server.flush();

@@ -1,0 +1,30 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Job } from './job.js';
+
+/** Runs one job. Its return value, or what its promise resolves to, is the job's result. */
+// biome-ignore lint/suspicious/noExplicitAny: a handler may be written for the payload it expects
+export type Handler<Data = any> = (job: Job<Data>) => unknown;
+
+/** Which job's handler the current code was called from: close() inside a handler must not wait for that handler. */
+const running = new AsyncLocalStorage<Job>();
+
+/** What the handler answers: a value, or a promise of this realm. @throws what the handler throws */
+export function callHandler(handler: Handler, job: Job): unknown {
+  const result = running.run(job, handler, job);
+  // Foreign thenables may throw when asked; the promise around one rejects instead.
+  return !(result instanceof Promise) && isThenable(result) ? Promise.resolve(result) : result;
+}
+
+/** The job whose handler called, however many awaits ago; undefined when that has ended. */
+export function callingJob(): Job | undefined {
+  const job = running.getStore();
+  return job?.finished === false ? job : undefined;
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    value !== null &&
+    (typeof value === 'object' || typeof value === 'function') &&
+    typeof (value as { then?: unknown }).then === 'function'
+  );
+}
