@@ -1,4 +1,5 @@
--- Stands in front of every script. Reads and refusals first, then writes: once a script has written, it must not fail.
+-- Stands in front of every script. Reads and refusals first, then writes: once a script has written, it must not fail. So
+-- what a row says is never handed to a command that may refuse it: somebody may have written to the row by hand.
 -- A hash `row` holds a job; its state is the set its id stands in. `base` ends in a colon.
 local call = redis.call
 local PUBLISH = 'PUBLISH' -- the cluster edition says SPUBLISH, so that a channel lives where its queue does
@@ -54,8 +55,19 @@ local function zrem(key, ids)
   return chunked(ids, function(...) return call('ZREM', key, ...) end)
 end
 
+-- A row's counter, one higher, as text.
+local function one_more(text)
+  return spell((int(text or '', 0, MAX_INT - 1) or 0) + 1)
+end
+
+-- A row's priority as text; none counts as 0.
+local function priority_of(text)
+  return text and int(text, -MAX_INT, MAX_INT) and text or '0'
+end
+
+-- Tried, not called: a metric somebody has set to a word must not break a step that has already written.
 local function count(base, metric, n)
-  if n > 0 then call('HINCRBY', base .. 'metrics:' .. metric, 'count', n) end
+  if n > 0 then redis.pcall('HINCRBY', base .. 'metrics:' .. metric, 'count', n) end
 end
 
 -- Wakes the process that has been hungry longest; the next one when nobody listens there any more.

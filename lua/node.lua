@@ -11,14 +11,16 @@ if bad then return bad end
 local now = server_ms()
 local held = ARGV[4]
 if held and held ~= '' and call('HGET', owners, held) == process and call('ZSCORE', nodes, held) then
-  call('ZADD', nodes, now + ttl, held)
+  call('ZREM', nodes, held) -- a first write that full memory lets through: who would drain it must be able to start
+  call('ZADD', nodes, spell(now + ttl), held)
   return { held, '0', spell(now + ttl), spell(now) }
 end
 for step = 0, 4095 do
   local number = spell((start + step) % 4096)
   local expiry = tonumber(call('ZSCORE', nodes, number) or 0)
   if expiry < now then
-    call('ZADD', nodes, now + ttl, number)
+    call('ZREM', nodes, number)
+    call('ZADD', nodes, spell(now + ttl), number)
     call('HSET', owners, number, process)
     return { number, spell(math.max(expiry, now)), spell(now + ttl), spell(now) }
   end

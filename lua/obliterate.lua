@@ -1,7 +1,8 @@
--- obliterate: one bounded step of removing a queue. It pauses the queue first, so that nothing is claimed in between.
+-- obliterate: one bounded step of removing a queue. It pauses the queue first, so that nothing is claimed in between, and
+-- leaves it paused: its caller sweeps the kept rows, then resumes.
 -- KEYS pending base
 -- ARGV force (1: running jobs too), limit
--- Answers how many jobs were removed; 0 when none are left, then the fixed keys are gone too.
+-- Answers how many jobs were removed; 0 when none are left, then the metrics, the record and the leader are gone too.
 local pending, base = KEYS[1], KEYS[2]
 local force, limit = ARGV[1], int(ARGV[2] or '', 1, 1000)
 if (force ~= '0' and force ~= '1') or not limit then return refuse('EMQARG', 'obliterate: force or limit is malformed') end
@@ -29,7 +30,8 @@ for _, key in ipairs(sets) do
 end
 count(base, 'removed', limit - left) -- so that a queue half removed still adds up
 if left == limit then
-  call('DEL', base .. 'paused', base .. 'hungry', base .. 'leader')
+  call('DEL', base .. 'leader', base .. 'stream:completions')
+  while wake(base) == 1 do end -- the living register again; the dead are gone
   for _, metric in ipairs({ 'enqueued', 'completed', 'removed', 'failed', 'retried', 'stalled' }) do
     call('DEL', base .. 'metrics:' .. metric)
   end

@@ -19,7 +19,7 @@ if #due > 0 then
     local r = redis.pcall('HMGET', row, 'state', 'priority')
     if not r.err and r[1] then
       call('HSET', row, 'state', 'pending')
-      moved[#moved + 1] = r[2] or 0
+      moved[#moved + 1] = priority_of(r[2])
       moved[#moved + 1] = id
     end
   end

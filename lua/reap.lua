@@ -29,7 +29,7 @@ if #lapsed > 0 then
   zrem(active, lapsed)
   for _, id in ipairs(lapsed) do
     local row = base .. 'job:' .. id
-    local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'stalls', 'max_stalls', 'cancel', 'priority')
+    local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'stalls', 'max_stalls', 'cancel', 'priority', 'uncharged')
     if not r.err and r[1] then
       local run = run_of(r[2])
       local restarted = this_run and run and run ~= this_run
@@ -38,19 +38,19 @@ if #lapsed > 0 then
         text = 'cancelled'
       elseif not restarted then
         stalled = stalled + 1
-        local stalls = call('HINCRBY', row, 'stalls', 1)
-        if stalls > (tonumber(r[4]) or max_stalls) then text = 'lease lapsed ' .. stalls .. ' times' end
+        local stalls = one_more(r[3])
+        call('HSET', row, 'stalls', stalls)
+        if tonumber(stalls) > (int(r[4] or '', 0, MAX_INT) or max_stalls) then text = 'lease lapsed ' .. stalls .. ' times' end
       end
       if text then
         bury(base, id, row, r[1], text, record, now)
         died = died + 1
       else
         if restarted then
-          call('HINCRBY', row, 'uncharged', 1)
-          call('HSET', row, 'lease_epoch', '-')
+          call('HSET', row, 'uncharged', one_more(r[7]), 'lease_epoch', '-')
         end
         call('HSET', row, 'state', 'pending', 'lapsed', r[1])
-        requeued[#requeued + 1] = r[6] or 0
+        requeued[#requeued + 1] = priority_of(r[6])
         requeued[#requeued + 1] = id
       end
     end

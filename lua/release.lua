@@ -18,7 +18,7 @@ local before, earliest = call('ZCARD', pending), first_score(schedule)
 local codes, buried, put_back, parked = {}, 0, 0, 0
 for i = 1, #ARGV, 3 do
   local id, row = ARGV[i], base .. 'job:' .. ARGV[i]
-  local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'state', 'priority', 'cancel')
+  local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'state', 'priority', 'cancel', 'uncharged')
   local code = r.err and 0 or holder(ARGV[i + 1], row, r)
   if code > 0 then
     call('ZREM', code == 1 and active or pending, id)
@@ -27,14 +27,14 @@ for i = 1, #ARGV, 3 do
       buried = buried + 1
     else
       call('HDEL', row, 'lapsed')
-      call('HINCRBY', row, 'uncharged', 1)
+      call('HSET', row, 'uncharged', one_more(r[6]))
       if runs[i] > 0 then
         call('HSET', row, 'state', 'scheduled')
         call('ZADD', schedule, runs[i], id)
         parked = parked + 1
       else
         call('HSET', row, 'state', 'pending')
-        call('ZADD', pending, r[4] or 0, id)
+        call('ZADD', pending, priority_of(r[4]), id)
         put_back = put_back + 1
       end
     end

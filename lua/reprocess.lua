@@ -20,7 +20,7 @@ for i = 2, #ARGV do
       call('HDEL', row, 'last_error', 'cancel', 'stalls', 'lapsed')
       call('HSET', row, 'state', 'pending')
       if fresh == '1' then call('HSET', row, 'uncharged', r[2]) end
-      call('ZADD', pending, r[3] or 0, id)
+      call('ZADD', pending, priority_of(r[3]), id)
       moved, code = moved + 1, 1
     end
   end

@@ -27,7 +27,7 @@ for i = 1, #ARGV, 2 do
         parked = parked + 1
       else
         call('HSET', row, 'state', 'pending')
-        call('ZADD', pending, r[2] or 0, id)
+        call('ZADD', pending, priority_of(r[2]), id)
         promoted = promoted + 1
       end
       code = 1

@@ -24,7 +24,7 @@ for i = 2, #ARGV, 5 do
   if answer > 0 then
     call('ZREM', answer == 1 and active or pending, id)
     local delay, cap = tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])
-    if r[6] or cap == 0 or tonumber(r[1]) - (tonumber(r[4]) or 0) >= cap then
+    if r[6] or cap == 0 or (tonumber(r[1]) or 0) - (tonumber(r[4]) or 0) >= cap then
       bury(base, id, row, r[1], r[6] and 'cancelled' or ARGV[i + 4], record, now)
       buried, answer = buried + 1, 'dead'
     else
@@ -37,7 +37,7 @@ for i = 2, #ARGV, 5 do
         parked, answer = parked + 1, 'scheduled'
       else
         call('HSET', row, 'state', 'pending')
-        call('ZADD', pending, r[5] or 0, id)
+        call('ZADD', pending, priority_of(r[5]), id)
         put_back, answer = put_back + 1, 'pending'
       end
     end

@@ -75,8 +75,9 @@ class Alarm {
   private async ring(): Promise<void> {
     this.clear();
     this.acting = true;
-    const next = await this.act();
-    this.acting = false;
+    const next = await this.act().finally(() => {
+      this.acting = false;
+    });
     const { again } = this;
     this.again = undefined;
     const soonest = Math.min(next ?? Number.POSITIVE_INFINITY, again ?? Number.POSITIVE_INFINITY);

@@ -3,6 +3,7 @@ export const AHEAD_FOR_MS = 25;
 
 const HORIZON_MS = 2;
 const MOST_AHEAD = 63;
+const MOST_BYTES_AHEAD = 1_000_000;
 const SHORTEST_LEASE_MS = 10_000;
 const WEIGHT = 0.2;
 
@@ -12,6 +13,7 @@ const WEIGHT = 0.2;
  */
 export class ClaimAhead {
   private meanMs: number | undefined;
+  private limit = MOST_AHEAD;
   /** Jobs to hold ready beyond the slots. */
   target = 0;
 
@@ -19,6 +21,14 @@ export class ClaimAhead {
 
   static for(enabled: boolean, leaseMs: number): ClaimAhead {
     return new ClaimAhead(enabled && leaseMs >= SHORTEST_LEASE_MS);
+  }
+
+  /** A claim brought these: large payloads are not held ready, memory is worth more than a round trip. */
+  carried(rows: readonly { payload: Buffer }[]): void {
+    let bytes = 0;
+    for (const { payload } of rows) bytes += payload.length;
+    this.limit = Math.min(MOST_AHEAD, Math.floor((MOST_BYTES_AHEAD * rows.length) / (bytes + 1)));
+    if (this.target > this.limit) this.target = this.limit;
   }
 
   /** What was claimed ahead could not start: no more of it until a handler has ended, or it would come straight back. */
@@ -29,6 +39,6 @@ export class ClaimAhead {
   /** A handler took so long. */
   saw(ms: number): void {
     this.meanMs = this.meanMs === undefined ? ms : this.meanMs + WEIGHT * (ms - this.meanMs);
-    if (this.enabled) this.target = Math.max(0, Math.min(MOST_AHEAD, Math.floor(HORIZON_MS / this.meanMs) - 1));
+    if (this.enabled) this.target = Math.max(0, Math.min(this.limit, Math.floor(HORIZON_MS / this.meanMs) - 1));
   }
 }

@@ -15,6 +15,8 @@ export interface ClaimsHost {
   /** False while there is no connection: a claim is built anew after a reconnect, never kept for it. */
   readonly isUp: boolean;
   epoch(keys: QueueKeys): string | undefined;
+  /** Acts outside the async context of the caller: what follows must not see a stranger's. */
+  inScope<T>(act: () => T): T;
   /** Takes this process off the list of the hungry. */
   stepAside(keys: QueueKeys): void;
 }
@@ -138,6 +140,7 @@ export class Claims {
   /** Hands a wake-up that we cannot use to the next hungry process; we are then no longer hungry ourselves. */
   pass(): void {
     this.parked = false;
+    if (!this.host.isUp) return; // nobody wakes us over a connection that is gone
     this.host.executor
       .run(pass, this.keys, { process: this.host.process })
       .catch((error) => this.claimant.fault(asEchoError(error)));
@@ -193,17 +196,21 @@ export class Claims {
     const { host, keys, leaseMs } = this;
     const sentAt = host.clock.monotonic();
     const call = { leaseMs, count, epoch: host.epoch(keys), process: host.process };
-    host.executor.run(claim, keys, call).then(
-      (rows) => this.arrive({ rows, count, sentAt }),
-      (error) => {
-        this.claims -= 1;
-        this.asked -= count;
-        if (this.recalled > 0) this.recalled = this.claims;
-        this.claimant.fault(asEchoError(error));
-        this.backOff();
-        this.claimant.answered();
-      },
+    host.inScope(() =>
+      host.executor.run(claim, keys, call).then(
+        (rows) => this.arrive({ rows, count, sentAt }),
+        (error) => this.failed(count, asEchoError(error)),
+      ),
     );
+  }
+
+  private failed(count: number, error: EchoError): void {
+    this.claims -= 1;
+    this.asked -= count;
+    if (this.recalled > 0) this.recalled = this.claims;
+    this.claimant.fault(error);
+    this.backOff();
+    this.claimant.answered();
   }
 
   /**

@@ -1,3 +1,4 @@
+import { assertSize } from '../kernel/arguments.js';
 import { type Backoff, DEFAULT_BACKOFF, waitAfter } from '../kernel/backoff.js';
 import type { Codec } from '../kernel/codec.js';
 import { type EchoError, EchoStateError } from '../kernel/errors.js';
@@ -30,6 +31,8 @@ export interface ConsumerEvents {
 /** What a consumer needs of the pump that owns it. */
 export interface ConsumerHost extends ClaimsHost {
   readonly codec: Codec;
+  /** Also for results. */
+  readonly maxPayloadBytes: number;
   /** Something is to be sent at the end of this turn. */
   mark(consumer: Consumer): void;
   /** Unbooks the consumer: no more wake-ups, no leadership. */
@@ -46,6 +49,7 @@ const LAST_WORDS_MS = 2000;
  * tells the server what became of them. What is decided here is what a handler's end means, and how it all stops.
  */
 export class Consumer extends Events<ConsumerEvents> {
+  private readonly ahead: ClaimAhead;
   private readonly claims: Claims;
   private readonly slots: Slots;
   private readonly leases: Leases;
@@ -72,13 +76,15 @@ export class Consumer extends Events<ConsumerEvents> {
     const { concurrency, timeoutMs, leaseMs, claimAhead } = settings;
     const fault = (error: EchoError) => this.fault(error);
     const isOpen = () => !this.stopping && !this.held;
+    this.ahead = ClaimAhead.for(claimAhead, leaseMs);
     const slots: Slots = new Slots(
-      { concurrency, timeoutMs, handler, ahead: ClaimAhead.for(claimAhead, leaseMs), metronome, clock },
+      { concurrency, leaseMs, timeoutMs, handler, ahead: this.ahead, metronome, clock },
       {
         mayStart: () => isOpen() && !claims.recalling, // what a claim under way brings is then given back
         succeeded: (job, value) => this.succeed(job, value),
         failed: (job, error) => this.fail(job, error),
         late: () => this.giveBackReady(),
+        expired: (job) => this.expired(job),
       },
     );
     const claims: Claims = new Claims(host, keys, leaseMs, {
@@ -209,6 +215,7 @@ export class Consumer extends Events<ConsumerEvents> {
     if (this.cancelledEarly.size > 0) {
       for (const { id } of jobs) if (this.cancelledEarly.delete(id)) this.cancelled(id);
     }
+    this.ahead.carried(rows);
     this.slots.admit(jobs);
   }
 
@@ -228,16 +235,24 @@ export class Consumer extends Events<ConsumerEvents> {
     if (job.finished) return false;
     job.finished = true;
     this.leases.drop(job.batch);
+    if (this.insiders.size > 0) this.insiders.delete(job);
     this.slots.leave(job);
     this.host.mark(this);
     this.conditions.changed();
     return true;
   }
 
+  /** Not settled: the reap, or whoever has claimed it since, sees to it. */
+  private expired(job: Job): void {
+    if (!job.lost) this.lose(job, 'it was over before a slot was free');
+    this.finish(job);
+  }
+
   private succeed(job: Job, value: unknown): void {
     let result: string | Buffer;
     try {
       result = this.host.codec.encodeResult(value);
+      assertSize(result, this.host.maxPayloadBytes, 'the result');
     } catch (error) {
       this.fail(job, error);
       return;
@@ -253,7 +268,7 @@ export class Consumer extends Events<ConsumerEvents> {
     const thrown = onPurpose(error);
     if (job.lost) {
       // Stopped because the lease was lost: the attempt belongs to whoever has the job now.
-    } else if (thrown === 'snooze') {
+    } else if (thrown === 'snooze' && Number.isSafeInteger((error as Snooze).ms)) {
       this.settler.release(job, String((error as Snooze).ms));
     } else if (thrown === 'discard') {
       this.settler.retry(job, error, 0, 0, (error as Discard).message);

@@ -75,6 +75,7 @@ export class EchoMq {
       metronome,
       clock,
       codec,
+      maxPayloadBytes: settings.maxPayloadBytes,
       factory,
       process,
       epochs,
@@ -89,6 +90,7 @@ export class EchoMq {
       enqueuer: this.enqueuer,
       maxPayloadBytes: settings.maxPayloadBytes,
       requestTimeoutMs: settings.requestTimeoutMs,
+      enqueueTimeoutMs: settings.enqueueTimeoutMs,
       epoch: (keys: QueueKeys) => (epochs ? connection.epoch(keys) : undefined),
     });
   }
@@ -144,7 +146,7 @@ export class EchoMq {
   private async start(): Promise<void> {
     try {
       await this.connection.open(this.settings.connectTimeoutMs);
-      await this.minting.renew(this.settings.connectTimeoutMs);
+      await this.minting.renewWithin(this.settings.connectTimeoutMs);
     } catch (error) {
       this.closing ??= this.finish();
       await this.closing;
@@ -161,6 +163,12 @@ export class EchoMq {
   }
 
   private fault(error: EchoError): void {
-    this.settings.onError(error);
+    try {
+      this.settings.onError(error);
+    } catch (thrown) {
+      queueMicrotask(() => {
+        throw thrown; // the app's own fault: seen, but not in the middle of our work
+      });
+    }
   }
 }

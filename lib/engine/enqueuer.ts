@@ -3,6 +3,8 @@ import type { QueueKeys } from '../kernel/keyspace.js';
 import type { Connection } from '../wire/connection.js';
 import type { Executor } from '../wire/executor.js';
 import { type EnqueueItem, enqueue } from '../wire/transitions/index.js';
+import { Conditions } from './conditions.js';
+import { portions } from './portions.js';
 
 export interface EnqueueResult {
   id: string;
@@ -23,13 +25,13 @@ export interface OutgoingJob extends EnqueueItem {
   readonly fresh: boolean;
 }
 
-const MOST_PER_CALL = 500;
-const MOST_BYTES_PER_CALL = 4_000_000;
 /** A batch of at least so many is answered in two halves when nothing else is on its way. */
 const WORTH_HALVING = 16;
 
 /** Sends jobs of a queue; something may be done around it. */
 export type Around = (queue: string, send: () => void) => void;
+
+const bytesOf = ({ payload }: OutgoingJob) => payload.length;
 
 class Turn {
   readonly items: OutgoingJob[] = [];
@@ -42,7 +44,7 @@ export class Enqueuer {
   private readonly turns = new Map<QueueKeys, Turn>();
   private unanswered = 0;
   private callsInFlight = 0;
-  private idleWaiters: (() => void)[] = [];
+  private readonly conditions = new Conditions();
 
   constructor(
     private readonly executor: Executor,
@@ -77,17 +79,30 @@ export class Enqueuer {
     this.unanswered += items.length;
     let sent: Promise<EnqueueResult[]>[] = [];
     this.around(keys.queue, () => {
-      sent = portions(items).map((portion) => this.send(keys, portion));
+      sent = portions(items, bytesOf).map((portion) => this.send(keys, portion));
     });
     return Promise.allSettled(sent);
   }
 
+  /** Counts jobs that wait for something before they can be handed in. @throws EchoStoreError when that is too many */
+  async holding<T>(jobs: number, wait: Promise<T>): Promise<T> {
+    const full = this.refusal(jobs);
+    if (full) {
+      wait.catch(() => undefined); // others may be waiting for it; this caller hears of the limit
+      throw full;
+    }
+    this.unanswered += jobs;
+    try {
+      return await wait;
+    } finally {
+      this.unanswered -= jobs;
+      this.conditions.changed();
+    }
+  }
+
   /** Resolves when everything handed in has been answered, one way or the other. */
   idle(): Promise<void> {
-    if (this.unanswered === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.idleWaiters.push(resolve);
-    });
+    return this.conditions.until(() => this.unanswered === 0);
   }
 
   private refusal(more: number): EchoStoreError | undefined {
@@ -106,7 +121,7 @@ export class Enqueuer {
 
   private sendTurn(keys: QueueKeys, turn: Turn): void {
     let at = 0;
-    for (const portion of portions(turn.items)) {
+    for (const portion of portions(turn.items, bytesOf)) {
       this.deliver(keys, portion, turn, at);
       at += portion.length;
     }
@@ -146,29 +161,7 @@ export class Enqueuer {
     } finally {
       this.callsInFlight -= 1;
       this.unanswered -= items.length;
-      if (this.unanswered === 0) {
-        const waiters = this.idleWaiters;
-        this.idleWaiters = [];
-        for (const resolve of waiters) resolve();
-      }
+      this.conditions.changed();
     }
   }
-}
-
-/** In order, each small enough for one script call. */
-function portions(items: OutgoingJob[]): OutgoingJob[][] {
-  const all: OutgoingJob[][] = [];
-  let portion: OutgoingJob[] = [];
-  let bytes = 0;
-  for (const item of items) {
-    if (portion.length === MOST_PER_CALL || (bytes + item.payload.length > MOST_BYTES_PER_CALL && portion.length > 0)) {
-      all.push(portion);
-      portion = [];
-      bytes = 0;
-    }
-    portion.push(item);
-    bytes += item.payload.length;
-  }
-  if (portion.length > 0) all.push(portion);
-  return all;
 }

@@ -1,4 +1,4 @@
-import { assertBoolean, assertInteger, assertKnownKeys, show } from '../kernel/arguments.js';
+import { assertBoolean, assertInteger, assertKnownKeys, assertSize, show } from '../kernel/arguments.js';
 import type { Codec } from '../kernel/codec.js';
 import { EchoArgumentError, type EchoError } from '../kernel/errors.js';
 import { assertJobId } from '../kernel/id.js';
@@ -7,7 +7,7 @@ import type { CancelOutcome, ExtendOutcome, Outcome, RetryOutcome } from '../ker
 import { JOB_STATES, type ListableState } from '../kernel/state.js';
 import type { Connection } from '../wire/connection.js';
 import type { Executor } from '../wire/executor.js';
-import { sweep } from '../wire/sweep.js';
+import { everyRow } from '../wire/rows.js';
 import type { Transition } from '../wire/transition.js';
 import * as wire from '../wire/transitions/index.js';
 import { EchoBulkError } from './bulk-error.js';
@@ -53,6 +53,7 @@ export interface JobsParts {
   enqueuer: Enqueuer;
   maxPayloadBytes: number;
   requestTimeoutMs: number;
+  enqueueTimeoutMs: number;
   epoch(keys: QueueKeys): string | undefined;
 }
 
@@ -81,7 +82,7 @@ export class Jobs {
       const keys = this.parts.keyspace.queue(queue);
       const item = this.item(name, data, opts);
       if (item.id !== '') return this.parts.enqueuer.add(keys, item);
-      return this.withId(() => this.parts.enqueuer.add(keys, { ...item, id: this.mintId() }));
+      return this.canMint(1).then(() => this.parts.enqueuer.add(keys, { ...item, id: this.mintId() }));
     } catch (error) {
       return Promise.reject(error);
     }
@@ -104,9 +105,8 @@ export class Jobs {
     });
     if (items.length === 0) return [];
     if (items.some((item) => item.id === '')) {
-      await this.withId(async () => {
-        for (const item of items) if (item.id === '') item.id = this.mintId();
-      });
+      await this.canMint(items.length);
+      for (const item of items) if (item.id === '') item.id = this.mintId();
     }
     const settled = await this.parts.enqueuer.addMany(keys, items);
     const failure = settled.find((part) => part.status === 'rejected');
@@ -153,6 +153,7 @@ export class Jobs {
     const { keepMs = 0 } = options;
     assertInteger(keepMs, 'keepMs', 0);
     const result = this.parts.codec.encodeResult(options.result);
+    assertSize(result, this.parts.maxPayloadBytes, 'the result');
     const { answer, resent } = await this.settle(wire.complete, keys, {
       record: 0,
       items: [{ id, token, keepMs, result }],
@@ -228,23 +229,25 @@ export class Jobs {
     assertJobId(id);
     const { fresh = false } = options;
     assertBoolean(fresh, 'fresh', EchoArgumentError);
-    const call = { fresh, ids: [id] };
-    const [outcome] = await this.run(wire.reprocess, this.parts.keyspace.queue(queue), call);
-    return outcome!;
+    const { answer, resent } = await this.settle(wire.reprocess, this.parts.keyspace.queue(queue), {
+      fresh,
+      ids: [id],
+    });
+    return resent && answer === 'wrong_state' ? 'ok' : answer;
   }
 
   /** Removes a job that nobody is running. */
   async remove(queue: string, id: string): Promise<Outcome> {
     assertJobId(id);
-    const [outcome] = await this.run(wire.remove, this.parts.keyspace.queue(queue), [id]);
-    return outcome!;
+    const { answer, resent } = await this.settle(wire.remove, this.parts.keyspace.queue(queue), [id]);
+    return resent && answer === 'gone' ? 'ok' : answer;
   }
 
   /** Removes a job that has not started; asks a running one to stop, which fires its handler's signal. */
   async cancel(queue: string, id: string): Promise<CancelOutcome> {
     assertJobId(id);
-    const [outcome] = await this.run(wire.cancel, this.parts.keyspace.queue(queue), [id]);
-    return outcome!;
+    const { answer, resent } = await this.settle(wire.cancel, this.parts.keyspace.queue(queue), [id]);
+    return resent && answer === 'gone' ? 'removed' : answer;
   }
 
   /** Gives a job that waits for its time another time. `wrong_state`: it does not wait (any more). */
@@ -275,11 +278,11 @@ export class Jobs {
 
   /** From then on nothing of the queue is claimed, by anybody; running handlers go on. False when it was paused. */
   pause(queue: string): Promise<boolean> {
-    return this.attempt(() => this.run(wire.pause, this.parts.keyspace.queue(queue), undefined));
+    return this.switch(wire.pause, queue);
   }
 
   resume(queue: string): Promise<boolean> {
-    return this.attempt(() => this.run(wire.resume, this.parts.keyspace.queue(queue), undefined));
+    return this.switch(wire.resume, queue);
   }
 
   async isPaused(queue: string): Promise<boolean> {
@@ -333,7 +336,10 @@ export class Jobs {
       removed += now;
       if (now === 0) break;
     }
-    await sweep(this.parts.connection, keys); // kept results stand in no set
+    for await (const ids of everyRow(this.parts.connection, keys)) {
+      await this.run(wire.sweep, keys, ids); // kept results stand in no set
+    }
+    await this.run(wire.resume, keys, undefined);
     return removed;
   }
 
@@ -354,19 +360,14 @@ export class Jobs {
       if (error instanceof EchoArgumentError) throw error;
       throw new EchoArgumentError(`the codec cannot encode the job: ${failureText(error)}`, error);
     }
-    const { maxPayloadBytes } = this.parts;
-    // A UTF-16 unit becomes at most three bytes: only payloads that might be too large are measured.
-    if (payload.length * 3 > maxPayloadBytes && Buffer.byteLength(payload) > maxPayloadBytes) {
-      throw new EchoArgumentError(`the job is larger than maxPayloadBytes (${maxPayloadBytes})`);
-    }
+    assertSize(payload, this.parts.maxPayloadBytes, 'the job');
     return payload;
   }
 
-  /** Waits for a node number, then does it. */
-  private async withId<T>(act: () => Promise<T>): Promise<T> {
-    const { requestTimeoutMs, minting } = this.parts;
-    await minting.renew(Number.isFinite(requestTimeoutMs) ? requestTimeoutMs : undefined);
-    return act();
+  /** Waits until ids can be minted again. */
+  private canMint(jobs: number): Promise<void> {
+    const { enqueuer, minting, enqueueTimeoutMs } = this.parts;
+    return enqueuer.holding(jobs, minting.renewWithin(enqueueTimeoutMs));
   }
 
   private claimed(queue: string, id: string, token: string): QueueKeys {
@@ -381,17 +382,32 @@ export class Jobs {
     return this.parts.executor.run(step, keys, call, this.parts.requestTimeoutMs);
   }
 
-  /** After a second sending, `gone` and `stale` may speak of what the first one did. */
+  /** For one job. After a second sending, the answer may speak of what the first one did. */
   private async settle<Call, Answer>(
     step: Transition<Call, Answer[]>,
     keys: QueueKeys,
     call: Call,
   ): Promise<{ answer: Answer; resent: boolean }> {
+    const { answer, resent } = await this.tracked(step, keys, call);
+    return { answer: answer[0]!, resent };
+  }
+
+  private async switch(step: Transition<void, boolean>, queue: string): Promise<boolean> {
+    const { answer, resent } = await this.tracked(step, this.parts.keyspace.queue(queue), undefined);
+    return answer || resent;
+  }
+
+  private async tracked<Call, Answer>(
+    step: Transition<Call, Answer>,
+    keys: QueueKeys,
+    call: Call,
+  ): Promise<{ answer: Answer; resent: boolean }> {
     let resent = false;
-    const [answer] = await this.parts.executor.run(step, keys, call, this.parts.requestTimeoutMs, () => {
+    const onResend = () => {
       resent = true;
-    });
-    return { answer: answer!, resent };
+    };
+    const answer = await this.parts.executor.run(step, keys, call, this.parts.requestTimeoutMs, onResend);
+    return { answer, resent };
   }
 
   private async attempt<T>(act: () => Promise<T>): Promise<T> {

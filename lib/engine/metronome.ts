@@ -1,9 +1,12 @@
+import { AsyncResource } from 'node:async_hooks';
 import type { Clock, Timer } from '../kernel/clock.js';
 
 interface Entry {
   due: number;
   fire: (() => void) | undefined;
 }
+
+const WORTH_CLEARING = 1000;
 
 /**
  * Every timer of a process: lease renewal, the beat, exact run-at times, handler time limits. One timer of the clock
@@ -14,6 +17,9 @@ export class Metronome {
   private armed: Timer | undefined;
   private armedFor = Number.POSITIVE_INFINITY;
   private stopped = false;
+  private cancelled = 0;
+  /** One timer fires for many: each in our async context, not in that of whoever set the timer. */
+  private readonly scope = new AsyncResource('EchoMqMetronome');
 
   constructor(private readonly clock: Clock) {}
 
@@ -24,11 +30,7 @@ export class Metronome {
       this.push(entry);
       this.arm();
     }
-    return {
-      cancel: () => {
-        entry.fire = undefined; // left in the heap: it comes to the top in its time
-      },
-    };
+    return { cancel: () => this.cancel(entry) };
   }
 
   /** Resolves when it is done, or after `ms`, whichever is first. */
@@ -45,8 +47,21 @@ export class Metronome {
   stop(): void {
     this.stopped = true;
     this.heap.length = 0;
+    this.cancelled = 0;
     this.armed?.cancel();
     this.armed = undefined;
+  }
+
+  /** Left in the heap until it comes to the top; or until there are more cancelled than waiting. */
+  private cancel(entry: Entry): void {
+    if (entry.fire === undefined) return;
+    entry.fire = undefined;
+    this.cancelled += 1;
+    if (this.cancelled < WORTH_CLEARING || this.cancelled * 2 < this.heap.length) return;
+    const waiting = this.heap.filter(({ fire }) => fire !== undefined);
+    this.heap.length = 0;
+    this.cancelled = 0;
+    for (const kept of waiting) this.push(kept);
   }
 
   private arm(): void {
@@ -64,12 +79,30 @@ export class Metronome {
     this.armedFor = Number.POSITIVE_INFINITY;
     this.armed = undefined;
     const now = this.clock.monotonic();
-    while (this.heap[0] && this.heap[0].due <= now) this.pop().fire?.();
-    if (!this.stopped) this.arm();
+    try {
+      this.scope.runInAsyncScope(() => {
+        while (this.heap[0] && this.heap[0].due <= now) this.fire(this.pop());
+      });
+    } finally {
+      if (!this.stopped) this.arm();
+    }
   }
 
   private dropCancelled(): void {
-    while (this.heap[0] && this.heap[0].fire === undefined) this.pop();
+    while (this.heap[0] && this.heap[0].fire === undefined) {
+      this.pop();
+      this.cancelled -= 1;
+    }
+  }
+
+  private fire(entry: Entry): void {
+    const { fire } = entry;
+    if (fire === undefined) {
+      this.cancelled -= 1;
+    } else {
+      entry.fire = undefined; // a late cancel finds nothing to do
+      fire();
+    }
   }
 
   private push(entry: Entry): void {

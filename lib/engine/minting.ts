@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../kernel/clock.js';
-import { EchoStoreError } from '../kernel/errors.js';
+import { EchoStoreError, EchoTimeoutError } from '../kernel/errors.js';
 import type { JobId } from '../kernel/id.js';
 import type { Keyspace } from '../kernel/keyspace.js';
 import { Mint } from '../kernel/mint.js';
@@ -29,11 +29,29 @@ export class Minting {
   }
 
   /** Leases a number, or renews it; also after every reconnect. One call at a time. @throws EchoError */
-  renew(timeoutMs?: number): Promise<void> {
-    this.renewing ??= this.lease(timeoutMs).finally(() => {
+  renew(): Promise<void> {
+    this.renewing ??= this.lease().finally(() => {
       this.renewing = undefined;
     });
     return this.renewing;
+  }
+
+  /** The same for somebody who does not wait for ever. @throws EchoTimeoutError after `timeoutMs` */
+  async renewWithin(timeoutMs: number): Promise<void> {
+    const renewed = this.renew();
+    if (!Number.isFinite(timeoutMs)) return renewed;
+    let late: Timer | undefined;
+    const limit = new Promise<never>((_, reject) => {
+      const fault = new EchoTimeoutError(
+        `gave up after ${timeoutMs} ms: no node number could be leased for the job's id`,
+      );
+      late = this.clock.after(timeoutMs, () => reject(fault));
+    });
+    try {
+      await Promise.race([renewed, limit]);
+    } finally {
+      late?.cancel();
+    }
   }
 
   /** The next id, or undefined while no lease is safely valid. */
@@ -64,10 +82,10 @@ export class Minting {
     if (reachable) await returnNode(this.executor, this.keyspace, { process: this.process, node, lastMintedMs });
   }
 
-  private async lease(timeoutMs: number | undefined): Promise<void> {
+  private async lease(): Promise<void> {
     const held = this.mint.node;
     try {
-      const call = { process: this.process, ttlMs: LEASE_MS, held, timeoutMs };
+      const call = { process: this.process, ttlMs: LEASE_MS, held };
       const lease = await leaseNode(this.executor, this.keyspace, this.clock, call);
       if (this.stopped) return;
       this.mint.adopt(lease);

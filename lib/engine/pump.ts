@@ -1,6 +1,7 @@
-import type { Clock, Timer } from '../kernel/clock.js';
+import { AsyncResource } from 'node:async_hooks';
+import type { Clock } from '../kernel/clock.js';
 import type { Codec } from '../kernel/codec.js';
-import { EchoConfigError, type EchoError, EchoStateError, EchoStoreError } from '../kernel/errors.js';
+import { EchoConfigError, type EchoError, EchoStateError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import type { ClientFactory } from '../wire/client.js';
 import type { Connection } from '../wire/connection.js';
@@ -11,6 +12,7 @@ import { Consumer, type ConsumerHost } from './consumer.js';
 import type { ConsumerSettings } from './consumer-options.js';
 import type { Handler } from './handler.js';
 import type { Metronome } from './metronome.js';
+import { Watchdog } from './watchdog.js';
 
 export interface PumpParts {
   connection: Connection;
@@ -18,6 +20,7 @@ export interface PumpParts {
   metronome: Metronome;
   clock: Clock;
   codec: Codec;
+  maxPayloadBytes: number;
   factory: ClientFactory;
   process: string;
   /** Claims carry an epoch on this wire. */
@@ -25,27 +28,25 @@ export interface PumpParts {
   fault(error: EchoError): void;
 }
 
-const PING_MS = 2000;
-const SILENCE_MS = 3000;
-const SECOND_LOOK_MS = 50;
-const COMMAND_SILENCE_MS = 5000;
-
 /**
  * Owns a process's consumers: hears of work on one connection for all of them, sends what a turn of the event loop has
- * gathered, keeps the beat, and sees to it that a dead socket is not trusted.
+ * gathered, and keeps the beat.
  */
 export class Pump implements ConsumerHost, SubscriberEvents {
   readonly executor: Executor;
   readonly metronome: Metronome;
   readonly clock: Clock;
   readonly codec: Codec;
+  readonly maxPayloadBytes: number;
   readonly process: string;
   private readonly consumers = new Map<string, Consumer>();
   private readonly pulse: Beat;
   private subscriber: Subscriber | undefined;
   private marked = new Set<Consumer>();
-  private watch: Timer | undefined;
+  private readonly watchdog: Watchdog;
   private closing = false;
+  /** The async context handlers start in: this object's, not that of whoever happened to enqueue just then. */
+  private readonly scope = new AsyncResource('EchoMq');
   private runId: string | undefined;
 
   constructor(private readonly parts: PumpParts) {
@@ -53,7 +54,9 @@ export class Pump implements ConsumerHost, SubscriberEvents {
     this.metronome = parts.metronome;
     this.clock = parts.clock;
     this.codec = parts.codec;
+    this.maxPayloadBytes = parts.maxPayloadBytes;
     this.process = parts.process;
+    this.watchdog = new Watchdog(parts.metronome, parts.connection, () => this.subscriber, parts.fault);
     this.pulse = new Beat(this, parts.connection.cluster, () => parts.clock.monotonic());
     parts.connection.listen({
       up: () => this.reconnected(),
@@ -104,7 +107,7 @@ export class Pump implements ConsumerHost, SubscriberEvents {
 
   /** Ends the timers and the subscriber, after the consumers are done. */
   async end(): Promise<void> {
-    this.watch?.cancel();
+    this.watchdog.stop();
     this.pulse.stop();
     await this.subscriber?.close();
   }
@@ -123,6 +126,10 @@ export class Pump implements ConsumerHost, SubscriberEvents {
     const consumer = this.consumers.get(queue);
     if (consumer === undefined) send();
     else consumer.behind(send);
+  }
+
+  inScope<T>(act: () => T): T {
+    return this.scope.runInAsyncScope(act);
   }
 
   mark(consumer: Consumer): void {
@@ -176,19 +183,21 @@ export class Pump implements ConsumerHost, SubscriberEvents {
     this.marked = new Set();
     const { connection } = this.parts;
     connection.cork();
-    for (const consumer of consumers) consumer.turn();
+    this.inScope(() => {
+      for (const consumer of consumers) consumer.turn();
+    });
     connection.uncork();
   }
 
   private listenFor(keys: QueueKeys): void {
     if (this.subscriber === undefined) {
       this.subscriber = new Subscriber(this.parts.factory, this.clock, this.process, this);
-      this.watch = this.metronome.after(PING_MS, () => this.look());
     }
     this.subscriber.add(keys);
   }
 
   private reconnected(): void {
+    this.watchdog.start();
     const { runId } = this.parts.connection;
     // Another server: the old one may have been demoted without closing our other socket, on which we would hear nothing.
     if (this.runId !== undefined && runId !== this.runId) this.subscriber?.reset();
@@ -196,35 +205,5 @@ export class Pump implements ConsumerHost, SubscriberEvents {
     if (this.consumers.size === 0) return;
     this.pulse.soon();
     for (const consumer of this.consumers.values()) consumer.reconnected();
-  }
-
-  /** A socket can be dead without having ended. */
-  private look(): void {
-    this.watch = this.metronome.after(PING_MS, () => this.look());
-    if (this.silent()) {
-      // After a blocked event loop the answer may lie in the socket, unread: let it be delivered, then look again.
-      this.metronome.after(SECOND_LOOK_MS, () => this.resetSilent());
-      return;
-    }
-    this.subscriber?.ping();
-  }
-
-  private silent(): boolean {
-    return (
-      (this.subscriber?.silentMs ?? 0) > SILENCE_MS || this.parts.connection.oldestUnansweredMs > COMMAND_SILENCE_MS
-    );
-  }
-
-  private resetSilent(): void {
-    const quiet = (what: string) =>
-      new EchoStoreError('ECHO_UNREACHABLE', `the ${what} connection has gone silent; a new one is made`, true);
-    if ((this.subscriber?.silentMs ?? 0) > SILENCE_MS) {
-      this.fault(quiet('subscriber'));
-      this.subscriber?.reset();
-    }
-    if (this.parts.connection.oldestUnansweredMs > COMMAND_SILENCE_MS) {
-      this.fault(quiet('command'));
-      this.parts.connection.reset();
-    }
   }
 }

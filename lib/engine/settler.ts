@@ -10,8 +10,10 @@ import {
   release,
   retry,
 } from '../wire/transitions/index.js';
+import { Conditions } from './conditions.js';
 import type { Job } from './job.js';
 import type { Metronome } from './metronome.js';
+import { portions } from './portions.js';
 
 /** What became of a settlement. */
 export interface SettlementEvents {
@@ -24,52 +26,34 @@ export type Settlement =
   | { kind: 'retry'; error: unknown; expected: RetryOutcome }
   | { kind: 'release' };
 
-const MOST_PER_CALL = 500;
 const PAUSE_AFTER_FAULT_MS = 500;
 /** Somebody may yet mend what is wrong (a key of another type, missing rights); not for ever. */
 const MOST_REFUSALS = 20;
 
-type Outcomes = (Outcome | RetryOutcome)[];
-
-/** Settlements that go out as one call. */
-interface Sending {
-  jobs: Job[];
-  settlements: Settlement[];
-  call(onResend: () => void): Promise<Outcomes>;
-  /** Refusals so far that a repetition is not expected to mend. */
-  refusals: number;
+interface Entry<Item> {
+  item: Item;
+  bytes: number;
+  job: Job;
+  settlement: Settlement;
 }
+
+type Call<Item> = (items: Item[], onResend: () => void) => Promise<(Outcome | RetryOutcome)[]>;
 
 /** Settlements of one kind, gathered during a turn. */
 class Bundle<Item> {
-  private items: Item[] = [];
-  private jobs: Job[] = [];
-  private settlements: Settlement[] = [];
+  private entries: Entry<Item>[] = [];
 
-  constructor(private readonly call: (items: Item[], onResend: () => void) => Promise<Outcomes>) {}
+  constructor(readonly call: Call<Item>) {}
 
-  add(item: Item, job: Job, settlement: Settlement): void {
-    this.items.push(item);
-    this.jobs.push(job);
-    this.settlements.push(settlement);
+  add(entry: Entry<Item>): void {
+    this.entries.push(entry);
   }
 
-  /** Hands out everything gathered, in calls of bounded size. */
-  *take(): Generator<Sending> {
-    const { items, jobs, settlements } = this;
-    if (items.length === 0) return;
-    this.items = [];
-    this.jobs = [];
-    this.settlements = [];
-    for (let at = 0; at < items.length; at += MOST_PER_CALL) {
-      const part = items.slice(at, at + MOST_PER_CALL);
-      yield {
-        jobs: jobs.slice(at, at + MOST_PER_CALL),
-        settlements: settlements.slice(at, at + MOST_PER_CALL),
-        call: (onResend) => this.call(part, onResend),
-        refusals: 0,
-      };
-    }
+  take(): Entry<Item>[][] {
+    const { entries } = this;
+    if (entries.length === 0) return [];
+    this.entries = [];
+    return portions(entries, ({ bytes }) => bytes);
   }
 }
 
@@ -80,8 +64,8 @@ export class Settler {
   private readonly completes: Bundle<CompleteItem>;
   private readonly retries: Bundle<RetryItem>;
   private readonly releases: Bundle<ReleaseItem>;
+  private readonly conditions = new Conditions();
   private unsettled = 0;
-  private idleWaiters: (() => void)[] = [];
 
   constructor(
     executor: Executor,
@@ -100,79 +84,74 @@ export class Settler {
 
   complete(job: Job, value: unknown, result: string | Buffer, keepMs: number): void {
     this.unsettled += 1;
-    this.completes.add({ id: job.id, token: job.token, keepMs, result }, job, { kind: 'complete', value });
+    const item = { id: job.id, token: job.token, keepMs, result };
+    this.completes.add({ item, bytes: result.length, job, settlement: { kind: 'complete', value } });
   }
 
   retry(job: Job, cause: unknown, delayMs: number, maxAttempts: number, error: string): void {
     this.unsettled += 1;
     const item = { id: job.id, token: job.token, delayMs, maxAttempts, error };
     const expected = job.attempt >= maxAttempts ? 'dead' : delayMs > 0 ? 'scheduled' : 'pending';
-    this.retries.add(item, job, { kind: 'retry', error: cause, expected });
+    this.retries.add({ item, bytes: error.length, job, settlement: { kind: 'retry', error: cause, expected } });
   }
 
   release(job: Job, delay: string): void {
     this.unsettled += 1;
-    this.releases.add({ id: job.id, token: job.token, delay }, job, RELEASED);
+    this.releases.add({ item: { id: job.id, token: job.token, delay }, bytes: 0, job, settlement: RELEASED });
   }
 
   flush(): void {
-    for (const sending of this.completes.take()) this.send(sending);
-    for (const sending of this.retries.take()) this.send(sending);
-    for (const sending of this.releases.take()) this.send(sending);
+    for (const entries of this.completes.take()) this.send(this.completes, entries, 0);
+    for (const entries of this.retries.take()) this.send(this.retries, entries, 0);
+    for (const entries of this.releases.take()) this.send(this.releases, entries, 0);
   }
 
   /** Resolves when everything handed in has been answered. */
   idle(): Promise<void> {
-    if (this.unsettled === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.idleWaiters.push(resolve);
-    });
+    return this.conditions.until(() => this.unsettled === 0);
   }
 
-  private send(sending: Sending): void {
+  /** `refusals`: how often the server has refused in a way that repeating is not expected to mend. */
+  private send<Item>(bundle: Bundle<Item>, entries: Entry<Item>[], refusals: number): void {
     let resent = false;
     const onResend = () => {
       resent = true;
     };
-    sending.call(onResend).then(
+    const items = entries.map(({ item }) => item);
+    bundle.call(items, onResend).then(
       (outcomes) => {
-        for (let i = 0; i < outcomes.length; i++) this.tell(sending, i, outcomes[i]!, resent);
-        this.answered(sending.jobs.length);
+        for (let i = 0; i < entries.length; i++) this.tell(entries[i]!, outcomes[i]!, resent);
+        this.answered(entries.length);
       },
-      (error: EchoError) => this.refused(sending, error),
+      (error: EchoError) => this.refused(bundle, entries, refusals, error),
     );
   }
 
-  private tell({ jobs, settlements }: Sending, i: number, outcome: Outcome | RetryOutcome, resent: boolean): void {
-    const job = jobs[i]!;
-    const settlement = settlements[i]!;
+  private tell({ job, settlement }: Entry<unknown>, outcome: Outcome | RetryOutcome, resent: boolean): void {
     // The first sending may have been carried out and its answer lost: the job is then settled, not taken away.
     const settled = resent && !job.lost && (outcome === 'gone' || outcome === 'stale');
     const expected = settlement.kind === 'retry' ? settlement.expected : 'ok';
     this.events.settled(job, settled ? expected : outcome, settlement);
   }
 
-  private refused(sending: Sending, error: EchoError): void {
+  private refused<Item>(bundle: Bundle<Item>, entries: Entry<Item>[], refusals: number, error: EchoError): void {
     this.events.fault(error);
-    const { jobs, settlements } = sending;
-    if (!error.retryable) sending.refusals += 1;
+    const hopeless = error.code === 'EMQARG' || (!error.retryable && refusals >= MOST_REFUSALS);
     if (error.code === 'ECHO_STATE') {
-      this.answered(jobs.length); // closed: the leases will lapse
-    } else if (error.code === 'EMQARG' || sending.refusals > MOST_REFUSALS) {
-      jobs.forEach((job, i) => {
-        this.events.settled(job, 'stale', settlements[i]!); // the leases will lapse
-      });
-      this.answered(jobs.length);
+      this.answered(entries.length); // closed: the leases will lapse
+    } else if (hopeless && entries.length > 1) {
+      for (const entry of entries) this.send(bundle, [entry], refusals); // one of them spoils it for the others
+    } else if (hopeless) {
+      for (const { job, settlement } of entries) this.events.settled(job, 'stale', settlement); // the lease will lapse
+      this.answered(entries.length);
     } else {
-      this.metronome.after(PAUSE_AFTER_FAULT_MS, () => this.send(sending));
+      const counted = error.retryable ? refusals : refusals + 1;
+      this.metronome.after(PAUSE_AFTER_FAULT_MS, () => this.send(bundle, entries, counted));
     }
   }
 
   private answered(n: number): void {
     this.unsettled -= n;
-    if (this.unsettled > 0) return;
-    const waiters = this.idleWaiters;
-    this.idleWaiters = [];
-    for (const resolve of waiters) resolve();
+    this.conditions.changed();
   }
 }

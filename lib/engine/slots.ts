@@ -12,10 +12,13 @@ export interface SlotsOwner {
   failed(job: Job, error: unknown): void;
   /** Jobs claimed ahead have waited too long for a slot. */
   late(): void;
+  /** A job that was ready has lost its lease before it could start. */
+  expired(job: Job): void;
 }
 
 export interface SlotsParts {
   concurrency: number;
+  leaseMs: number;
   /** Time a handler may take; 0 is no limit. A job's own limit is stronger. */
   timeoutMs: number;
   handler: Handler;
@@ -66,7 +69,9 @@ export class Slots {
     this.starting = true;
     while (this.readyAt < this.ready.length && this.inSlots < this.parts.concurrency) {
       const job = this.ready[this.readyAt++]!;
-      if (!job.finished) this.run(job);
+      if (job.finished) continue;
+      if (job.lost || this.isOver(job)) this.owner.expired(job);
+      else this.run(job);
     }
     if (this.readyAt === this.ready.length) {
       this.ready = [];
@@ -87,6 +92,11 @@ export class Slots {
     this.ready = [];
     this.readyAt = 0;
     return jobs;
+  }
+
+  /** A blocked event loop can hold a job ready beyond its lease: by then somebody else may have it. */
+  private isOver(job: Job): boolean {
+    return this.parts.clock.monotonic() >= job.batch.leasedAt + this.parts.leaseMs;
   }
 
   private run(job: Job): void {

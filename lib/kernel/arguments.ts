@@ -41,6 +41,13 @@ export function assertBoolean(value: unknown, name: string, Fault: Fault = EchoC
   if (typeof value !== 'boolean') throw new Fault(`option '${name}' must be true or false, got ${show(value)}`);
 }
 
+/** Bytes as they would be sent. A UTF-16 unit becomes at most three: only what might be too large is measured. */
+export function assertSize(text: string | Buffer, maxBytes: number, what: string): void {
+  if (text.length * 3 > maxBytes && Buffer.byteLength(text) > maxBytes) {
+    throw new EchoArgumentError(`${what} is larger than maxPayloadBytes (${maxBytes})`);
+  }
+}
+
 export function show(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}...` : value);
   if (typeof value === 'object' || typeof value === 'function') return value === null ? 'null' : typeof value;

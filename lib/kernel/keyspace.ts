@@ -6,6 +6,7 @@ const PREFIX = /^[A-Za-z0-9_.:-]{1,64}$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what a queue name must not hold
 const FORBIDDEN_IN_NAME = /[{}\u0000-\u001f\u007f-\u009f]/;
 const LONGEST_NAME_BYTES = 200;
+const MOST_KEPT = 10_000;
 
 /** The keys of one queue. All of them carry the queue's name in braces and so share a cluster slot. */
 export interface QueueKeys {
@@ -17,7 +18,6 @@ export interface QueueKeys {
   readonly dead: string;
   readonly waiting: string;
   readonly paused: string;
-  readonly relayed: string;
   /** Processes with free slots, to be woken. */
   readonly hungry: string;
   readonly leader: string;
@@ -31,7 +31,7 @@ export interface QueueKeys {
 }
 
 /** Names of the fixed keys a transition can declare. */
-export type KeyName = 'pending' | 'active' | 'schedule' | 'dead' | 'paused' | 'relayed' | 'leader' | 'waiting' | 'base';
+export type KeyName = 'pending' | 'active' | 'schedule' | 'dead' | 'paused' | 'leader' | 'waiting' | 'base';
 
 /** @throws EchoArgumentError unless it is 1 to 200 bytes of UTF-8 without braces, controls or outer blanks */
 export function assertQueueName(name: unknown): asserts name is string {
@@ -64,7 +64,6 @@ class Keys implements QueueKeys {
   readonly dead: string;
   readonly waiting: string;
   readonly paused: string;
-  readonly relayed: string;
   readonly hungry: string;
   readonly leader: string;
   readonly version: string;
@@ -82,7 +81,6 @@ class Keys implements QueueKeys {
     this.dead = `${base}dead`;
     this.waiting = `${base}waiting`;
     this.paused = `${base}paused`;
-    this.relayed = `${base}relayed`;
     this.hungry = `${base}hungry`;
     this.leader = `${base}leader`;
     this.version = `${base}version`;
@@ -120,6 +118,7 @@ export class Keyspace {
     if (known !== undefined) return known;
     assertQueueName(name);
     const keys = new Keys(name, this.prefix);
+    if (this.made.size >= MOST_KEPT) this.made.clear(); // names may come from tenants without end
     this.made.set(name, keys);
     return keys;
   }

@@ -1,6 +1,6 @@
 import type { QueueKeys } from '../kernel/keyspace.js';
 import type { Executor } from './executor.js';
-import { array, integer } from './reply.js';
+import { array, fromZero, integer } from './reply.js';
 
 /** What one queue wants of a process, in milliseconds from the server's now; undefined when there is nothing. */
 export interface Standing {
@@ -27,8 +27,8 @@ export async function lead(
     const at = i * NUMBERS_PER_QUEUE;
     return {
       leads: n[at] === 1,
-      nextRunInMs: present(n[at + 1]!),
-      nextDeadlineInMs: present(n[at + 2]!),
+      nextRunInMs: fromZero(n[at + 1]!),
+      nextDeadlineInMs: fromZero(n[at + 2]!),
       claimable: n[at + 4] === 1,
     };
   });
@@ -38,8 +38,4 @@ export async function lead(
 export async function resign(executor: Executor, queues: readonly QueueKeys[], process: string): Promise<void> {
   const keys = queues.map((queue) => queue.leader).concat(queues[0]!.base);
   await executor.script('resign', keys, [process], { resend: false, timeoutMs: 1000 });
-}
-
-function present(ms: number): number | undefined {
-  return ms < 0 ? undefined : ms;
 }

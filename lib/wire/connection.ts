@@ -3,6 +3,7 @@ import type { Clock, Timer } from '../kernel/clock.js';
 import { EchoError, EchoStateError, EchoTimeoutError, EchoWireError } from '../kernel/errors.js';
 import { base62 } from '../kernel/id.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
+import { Redial } from '../kernel/reconnect.js';
 import type { Client, ClientFactory } from './client.js';
 import { asEchoError, connectionLost, isNotReady, isWrongNode } from './faults.js';
 import type { Arg, Reply } from './reply.js';
@@ -22,8 +23,7 @@ export interface ConnectionEvents {
   down(reason: EchoError): void;
 }
 
-const FIRST_PAUSE_MS = 20;
-const LONGEST_PAUSE_MS = 2000;
+const END_PAUSE_MS = 20;
 const NOT_READY_PAUSE_MS = 100;
 /** From the dial to the end of the greeting. A connection that goes dark in between would otherwise be waited for without end. */
 export const GREETING_MS = 10_000;
@@ -50,7 +50,9 @@ export class Connection {
   private readonly inFlight = new Map<number, number>();
   private sent = 0;
   private pause: Timer | undefined;
-  private failures = 0;
+  private readonly redial = new Redial();
+  private upSince = 0;
+  private lastAnswer = 0;
   private lastFault: EchoError | undefined;
   private nonce = '';
   private readonly runIds = new Map<string, string>();
@@ -112,9 +114,9 @@ export class Connection {
     return client.scan(keys.base, cursor, pattern, count);
   }
 
-  /** Milliseconds the oldest unanswered command has been waiting; 0 when there is none. */
-  get oldestUnansweredMs(): number {
-    for (const since of this.inFlight.values()) return this.clock.monotonic() - since;
+  /** Milliseconds in which nothing was answered although something was asked; 0 when nothing is. */
+  get silentMs(): number {
+    for (const since of this.inFlight.values()) return this.clock.monotonic() - Math.max(since, this.lastAnswer);
     return 0;
   }
 
@@ -157,7 +159,9 @@ export class Connection {
       const ticket = this.sent++;
       this.inFlight.set(ticket, this.clock.monotonic());
       try {
-        return await client.call(command, args);
+        const reply = await client.call(command, args);
+        this.lastAnswer = this.clock.monotonic();
+        return reply;
       } catch (error) {
         const fault = this.client === client ? asEchoError(error) : lost(error);
         if (isWrongNode(error)) client.destroy();
@@ -167,7 +171,7 @@ export class Connection {
         else {
           options.onResend?.();
           // Its socket is gone and its end has not come through: trying again at once would keep it from ever coming.
-          if (this.client === client) await this.sleep(FIRST_PAUSE_MS);
+          if (this.client === client) await this.sleep(END_PAUSE_MS);
         }
       } finally {
         this.inFlight.delete(ticket);
@@ -287,7 +291,7 @@ export class Connection {
   private adopt(client: Client): void {
     this.client = client;
     this.dialling = undefined;
-    this.failures = 0;
+    this.upSince = this.clock.monotonic();
     this.lastFault = undefined;
     const waiting = [...this.waiters];
     this.waiters.clear();
@@ -301,9 +305,9 @@ export class Connection {
     this.inFlight.clear();
     if (this.closed) return;
     this.lastFault = error ? asEchoError(error) : connectionLost();
+    const pause = this.redial.after(greeted ? this.clock.monotonic() - this.upSince : undefined);
+    this.pause = this.clock.after(pause, () => this.dial()); // before anybody is told: whatever they do, we come back
     for (const listener of this.listeners) listener.down(this.lastFault);
-    const pause = greeted ? 0 : Math.min(FIRST_PAUSE_MS * 2 ** Math.min(this.failures++, 10), LONGEST_PAUSE_MS);
-    this.pause = this.clock.after(pause * (0.5 + Math.random() / 2), () => this.dial());
   }
 
   private sleep(ms: number): Promise<void> {

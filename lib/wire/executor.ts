@@ -22,7 +22,10 @@ export class Executor {
     readonly connection: Connection,
     /** Called before the first transition on a queue; a cluster has a fence per queue. */
     private readonly firstTouch?: (keys: QueueKeys) => Promise<void>,
-  ) {}
+  ) {
+    // Another connection may mean another server: what was learnt of its queues no longer holds.
+    if (firstTouch) connection.listen({ up: () => this.touched.clear(), down: () => undefined });
+  }
 
   private readonly touched = new Map<string, Promise<void>>();
 

@@ -14,7 +14,7 @@ export async function leaseNode(
   executor: Executor,
   keyspace: Keyspace,
   clock: Clock,
-  call: { process: string; ttlMs: number; held: number | undefined; timeoutMs?: number | undefined },
+  call: { process: string; ttlMs: number; held: number | undefined },
 ): Promise<NodeLease> {
   const askedWall = clock.wall();
   const askedMonotonic = clock.monotonic();
@@ -22,7 +22,7 @@ export async function leaseNode(
     'node',
     [keyspace.nodes, keyspace.nodeOwners],
     [call.process, call.ttlMs, randomInt(NODE_COUNT), call.held ?? ''],
-    { resend: false, timeoutMs: call.timeoutMs },
+    { resend: false },
   );
   const [node, floorMs, expiryMs, serverMs] = array(reply).map(integer) as [number, number, number, number];
   return { node, floorMs, expiryMs, serverMs, askedWall, askedMonotonic };

@@ -18,6 +18,11 @@ export function integer(reply: Reply | undefined): number {
   return typeof reply === 'number' ? reply : Number(ascii(reply));
 }
 
+/** Absent is -1 on the wire. */
+export function fromZero(value: number): number | undefined {
+  return value < 0 ? undefined : value;
+}
+
 export function array(reply: Reply | undefined): Reply[] {
   return Array.isArray(reply) ? reply : [];
 }

@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../kernel/clock.js';
 import { type EchoError, EchoStoreError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
+import { Redial } from '../kernel/reconnect.js';
 import type { Client, ClientFactory } from './client.js';
 import { GREETING_MS, isReplica } from './connection.js';
 import { asEchoError, tagOf } from './faults.js';
@@ -19,8 +20,6 @@ export interface SubscriberEvents {
   fault(error: EchoError): void;
 }
 
-const FIRST_PAUSE_MS = 20;
-const LONGEST_PAUSE_MS = 2000;
 const CANCEL = 'cancel:';
 
 /**
@@ -31,7 +30,8 @@ export class Subscriber {
   private client: Client | undefined;
   private up = false;
   private closed = false;
-  private failures = 0;
+  private readonly redial = new Redial();
+  private upSince: number | undefined;
   private pause: Timer | undefined;
   private pinged: number | undefined;
   private readonly queues = new Map<string, QueueKeys>();
@@ -119,6 +119,7 @@ export class Subscriber {
         () => {
           limit.cancel();
           this.up = true;
+          this.upSince = this.clock.monotonic();
           this.subscribe(client, [...this.queues.values()]);
         },
         (error) => {
@@ -145,7 +146,6 @@ export class Subscriber {
       if (group.length === 0) continue;
       client.subscribe(group.flatMap((keys) => this.channels(keys))).then(
         () => {
-          this.failures = 0;
           this.events.listening(group.map((keys) => keys.queue));
         },
         (error) => {
@@ -161,8 +161,10 @@ export class Subscriber {
     this.up = false;
     this.pinged = undefined;
     if (this.closed) return;
-    const pause = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(this.failures++, 10), LONGEST_PAUSE_MS);
-    this.pause = this.clock.after(pause * (0.5 + Math.random() / 2), () => this.dial());
+    const { upSince } = this;
+    this.upSince = undefined;
+    const pause = this.redial.after(upSince === undefined ? undefined : this.clock.monotonic() - upSince);
+    this.pause = this.clock.after(pause, () => this.dial());
   }
 
   private hear(channel: string, message: string): void {

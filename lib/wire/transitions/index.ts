@@ -18,4 +18,5 @@ export { reprocess } from './reprocess.js';
 export { reschedule } from './reschedule.js';
 export { type RetryItem, retry } from './retry.js';
 export type { Row } from './row.js';
+export { sweep } from './sweep.js';
 export { trim } from './trim.js';

@@ -1,4 +1,4 @@
-import { array, integer } from '../reply.js';
+import { array, fromZero, integer } from '../reply.js';
 import { transition } from '../transition.js';
 
 export interface Promoted {
@@ -18,11 +18,6 @@ export const promote = transition<{ limit: number }, Promoted>({
   encode: ({ limit }) => [limit],
   decode(reply) {
     const [moved, nextRunAt, nextInMs] = array(reply).map(integer) as [number, number, number];
-    return { moved, nextRunAt: from0(nextRunAt), nextInMs: from0(nextInMs) };
+    return { moved, nextRunAt: fromZero(nextRunAt), nextInMs: fromZero(nextInMs) };
   },
 });
-
-/** Absent is -1 on the wire. */
-export function from0(value: number): number | undefined {
-  return value < 0 ? undefined : value;
-}

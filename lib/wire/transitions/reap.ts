@@ -1,6 +1,5 @@
-import { array, integer } from '../reply.js';
+import { array, fromZero, integer } from '../reply.js';
 import { transition } from '../transition.js';
-import { from0 } from './promote.js';
 
 export interface ReapCall {
   limit: number;
@@ -27,6 +26,6 @@ export const reap = transition<ReapCall, Reaped>({
   encode: ({ limit, maxStalls, epoch, record }) => [limit, maxStalls, epoch, record],
   decode(reply) {
     const [requeued, died, nextDeadline, nextInMs] = array(reply).map(integer) as [number, number, number, number];
-    return { requeued, died, nextDeadline: from0(nextDeadline), nextInMs: from0(nextInMs) };
+    return { requeued, died, nextDeadline: fromZero(nextDeadline), nextInMs: fromZero(nextInMs) };
   },
 });
