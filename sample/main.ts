@@ -16,13 +16,13 @@ async function main(args: Arguments): Promise<void> {
   const redis = await findServer(); // yours would be given its URL: this starts a private server where none is given
   try {
     const app = await NestFactory.create(AppModule.with(new Settings(redis.url, root)), {
-      logger: args.serve ? ['log', 'warn', 'error'] : ['warn', 'error'],
+      logger: args.serve ? ['log', 'warn', 'error'] : ['error'], // the report tells of dead jobs
       abortOnError: false,
     });
     // On Ctrl-C and SIGTERM Nest closes the app: running handlers end, the others' jobs stay in the queue.
     app.enableShutdownHooks();
     try {
-      if (args.serve) return await serve(app, args.port);
+      if (args.serve) return await serve(app, args.port, root);
       await app.init();
       await auditOnce(app.get(Audits));
     } catch (error) {
@@ -45,11 +45,11 @@ async function auditOnce(audits: Audits): Promise<void> {
   console.log(`\n${reportText(audit)}`);
 }
 
-async function serve(app: INestApplication, port: number): Promise<void> {
+async function serve(app: INestApplication, port: number, root: string): Promise<void> {
   await app.listen(port, 'localhost'); // only for this machine: there is no login
   const url = `http://localhost:${new URL(await app.getUrl()).port || 80}`;
   console.log(`
-Listening on ${url}. Try:
+Listening on ${url}. A "dir" is taken from ${root}. Try:
   curl -X POST ${url}/audits -H 'content-type: application/json' -d '{"dir": "."}'
   curl ${url}/audits/<the id it answered>
 Ctrl-C ends it.`);

@@ -1,4 +1,4 @@
-import { assertSize } from '../kernel/arguments.js';
+import { assertSize, isDelay } from '../kernel/arguments.js';
 import { type Backoff, DEFAULT_BACKOFF, waitAfter } from '../kernel/backoff.js';
 import type { Codec } from '../kernel/codec.js';
 import { type EchoError, EchoStateError } from '../kernel/errors.js';
@@ -71,7 +71,7 @@ export class Consumer extends Events<ConsumerEvents> {
     readonly settings: Readonly<ConsumerSettings>,
     handler: Handler,
   ) {
-    super();
+    super(['completed', 'failed', 'lease-lost', 'error']);
     const { executor, metronome, clock } = host;
     const { concurrency, timeoutMs, leaseMs, claimAhead } = settings;
     const fault = (error: EchoError) => this.fault(error);
@@ -268,7 +268,7 @@ export class Consumer extends Events<ConsumerEvents> {
     const thrown = onPurpose(error);
     if (job.lost) {
       // Stopped because the lease was lost: the attempt belongs to whoever has the job now.
-    } else if (thrown === 'snooze' && Number.isSafeInteger((error as Snooze).ms)) {
+    } else if (thrown === 'snooze' && isDelay((error as Snooze).ms)) {
       this.settler.release(job, String((error as Snooze).ms));
     } else if (thrown === 'discard') {
       this.settler.retry(job, error, 0, 0, (error as Discard).message);
@@ -343,6 +343,12 @@ export class Consumer extends Events<ConsumerEvents> {
     await this.conditions.until(() => this.claims.underWay === 0);
     this.settler.flush();
     await this.settler.idle();
+  }
+
+  protected override listenerFailed(event: string, thrown: unknown): void {
+    this.host.fault(
+      new EchoStateError(`a listener of '${event}' on queue '${this.queue}' threw: ${failureText(thrown)}`),
+    );
   }
 
   private fault(error: EchoError): void {

@@ -9,6 +9,7 @@ import { passFence, passQueueFence } from '../wire/fence.js';
 import type { Consumer } from './consumer.js';
 import { type ConsumerOptions, consumerSettings } from './consumer-options.js';
 import { Enqueuer } from './enqueuer.js';
+import { FaultReporter } from './fault-reporter.js';
 import { callingJob, type Handler } from './handler.js';
 import { Jobs } from './jobs.js';
 import { Metronome } from './metronome.js';
@@ -30,6 +31,7 @@ export class EchoMq {
   private readonly minting: Minting;
   private readonly enqueuer: Enqueuer;
   private readonly pump: Pump;
+  private readonly faults: FaultReporter;
   private opening: Promise<void> | undefined;
   private closing: Promise<void> | undefined;
 
@@ -54,11 +56,21 @@ export class EchoMq {
     this.connection = connection;
     this.metronome = metronome;
     this.minting = new Minting(executor, keyspace, clock, metronome, process);
+    this.faults = new FaultReporter(settings.onError, clock);
+    let lostAt: number | undefined;
     connection.listen({
       up: () => {
+        if (lostAt !== undefined) {
+          this.faults.forget();
+          settings.onReconnected(Math.round(clock.monotonic() - lostAt));
+        }
+        lostAt = undefined;
         this.minting.renew().catch((error) => this.fault(error));
       },
-      down: () => undefined,
+      down: (reason) => {
+        lostAt ??= clock.monotonic();
+        if (reason.retryable) this.fault(reason); // a refusal is told to whoever opens
+      },
     });
     this.enqueuer = new Enqueuer(
       executor,
@@ -163,12 +175,6 @@ export class EchoMq {
   }
 
   private fault(error: EchoError): void {
-    try {
-      this.settings.onError(error);
-    } catch (thrown) {
-      queueMicrotask(() => {
-        throw thrown; // the app's own fault: seen, but not in the middle of our work
-      });
-    }
+    this.faults.report(error);
   }
 }

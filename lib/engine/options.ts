@@ -21,12 +21,17 @@ export interface EchoMqOptions {
   enqueueTimeoutMs?: number;
   /** Jobs that may wait while the server cannot be reached; more are refused at once. Default 100,000. */
   enqueueBufferLimit?: number;
-  /** Largest payload. Default 10 MiB. */
+  /** Largest payload, and largest result that is kept. Default 10 MiB. */
   maxPayloadBytes?: number;
   /** How jobs become bytes. Default JSON. */
   codec?: Codec;
-  /** Told of trouble nobody asked about (a lost connection, a refused renewal). Default: a process warning. */
+  /**
+   * Told of trouble nobody asked about: a lost connection, a refused renewal, a listener that threw. The same words are
+   * repeated at most every 30 s. Default: a process warning.
+   */
   onError?: (error: EchoError) => void;
+  /** Told when the server is reached again after a loss, or after a first attempt that failed. Default: nothing. */
+  onReconnected?: (awayMs: number) => void;
   /** @internal */
   clock?: Clock;
 }
@@ -42,14 +47,16 @@ const DEFAULTS = {
   maxPayloadBytes: 10 * 1024 * 1024,
   codec: jsonCodec,
   onError: (error: EchoError) => process.emitWarning(error),
+  onReconnected: () => undefined,
   clock: systemClock,
 } satisfies Partial<EchoMqOptions>;
 
 const KNOWN = new Set(['connection', 'enqueueTimeoutMs', ...Object.keys(DEFAULTS)]);
+const UNSAID = new Set(['clock']);
 
 /** @throws EchoConfigError naming the option */
 export function echoMqSettings(options: EchoMqOptions): EchoMqSettings {
-  assertKnownKeys(options, KNOWN, 'EchoMq options', EchoConfigError);
+  assertKnownKeys(options, KNOWN, 'EchoMq options', EchoConfigError, UNSAID);
   if (options.connection === undefined) {
     throw new EchoConfigError("option 'connection' is missing: say where the server is, it is never guessed");
   }
@@ -68,8 +75,9 @@ export function echoMqSettings(options: EchoMqOptions): EchoMqSettings {
   assertOption(settings.enqueueBufferLimit, 'enqueueBufferLimit', 0);
   assertOption(settings.maxPayloadBytes, 'maxPayloadBytes', 1);
   assertCodec(settings.codec);
-  if (typeof settings.onError !== 'function') {
-    throw new EchoConfigError(`option 'onError' must be a function, got ${show(settings.onError)}`);
+  for (const name of ['onError', 'onReconnected'] as const) {
+    if (typeof settings[name] === 'function') continue;
+    throw new EchoConfigError(`option '${name}' must be a function, got ${show(settings[name])}`);
   }
   return settings;
 }

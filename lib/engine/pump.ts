@@ -58,12 +58,7 @@ export class Pump implements ConsumerHost, SubscriberEvents {
     this.process = parts.process;
     this.watchdog = new Watchdog(parts.metronome, parts.connection, () => this.subscriber, parts.fault);
     this.pulse = new Beat(this, parts.connection.cluster, () => parts.clock.monotonic());
-    parts.connection.listen({
-      up: () => this.reconnected(),
-      down: (reason) => {
-        if (this.consumers.size > 0) parts.fault(reason);
-      },
-    });
+    parts.connection.listen({ up: () => this.reconnected(), down: () => undefined });
   }
 
   get isUp(): boolean {

@@ -2,6 +2,20 @@ import { EchoArgumentError, EchoConfigError } from './errors.js';
 
 /** Checks of what users hand in; each names the argument and throws before anything is sent. */
 
+const NONE: ReadonlySet<string> = new Set();
+
+/** What other queues call it: people come from somewhere. */
+const ELSEWHERE: ReadonlyMap<string, string> = new Map([
+  ['delay', 'delayMs'],
+  ['timeout', 'timeoutMs'],
+  ['jobId', 'id, from jobs.mintId()'],
+  ['redis', 'connection'],
+  ['removeOnComplete', 'keepMs'],
+  ['lockDuration', 'leaseMs'],
+  ['maxStalledCount', 'maxStalls'],
+  ['defaultJobOptions', "the consumer's options"],
+]);
+
 type Fault = new (message: string) => Error;
 
 /** A whole number within bounds. */
@@ -17,18 +31,27 @@ export function assertInteger(
   throw new Fault(`${name} must be a whole number ${range}, got ${show(value)}`);
 }
 
+/** Milliseconds that can be waited for. */
+export function isDelay(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
 /** An object whose keys are all known: a misspelt option must not be passed over. */
 export function assertKnownKeys(
   value: unknown,
   known: ReadonlySet<string>,
   what: string,
   Fault: Fault = EchoArgumentError,
+  unsaid: ReadonlySet<string> = NONE,
 ): asserts value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new Fault(`${what} must be an object, got ${show(value)}`);
   }
   for (const key of Object.keys(value)) {
-    if (!known.has(key)) throw new Fault(`${what}: unknown option '${key}'. Known are ${[...known].join(', ')}`);
+    if (known.has(key)) continue;
+    const hint = ELSEWHERE.get(key);
+    const said = [...known].filter((name) => !unsaid.has(name)).join(', ');
+    throw new Fault(`${what}: unknown option '${key}'${hint ? ` (here: ${hint})` : ''}. Known are ${said}`);
   }
 }
 

@@ -1,3 +1,4 @@
+import { isDelay } from './arguments.js';
 import { EchoArgumentError } from './errors.js';
 
 /** Waits the same time before every retry. `jitter` (0 to 1) takes up to that share off at random. */
@@ -64,10 +65,6 @@ export function isJobBackoff(value: unknown): value is JobBackoff {
   } catch {
     return false;
   }
-}
-
-function isDelay(value: unknown): boolean {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
 function fault(what: string): EchoArgumentError {

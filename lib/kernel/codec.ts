@@ -83,7 +83,10 @@ function isWhole(value: unknown, min: number): value is number {
   return Number.isSafeInteger(value) && (value as number) >= min;
 }
 
-/** JSON, but never silently something else: what JSON would turn into null or a foreign shape is refused. */
+/**
+ * JSON. What would not come back at all is refused: bytes anywhere, and at the top NaN, functions and symbols. Inside
+ * objects JSON's own rules hold (NaN becomes null, a function vanishes, a Date becomes its text).
+ */
 function json(value: unknown, what: string): string {
   if (typeof value === 'number' && !Number.isFinite(value)) throw refused(what, `${value}`);
   if (value instanceof Uint8Array) throw refused(what, BYTES);

@@ -1,3 +1,5 @@
+import { isDelay } from './arguments.js';
+
 /** What a transition answers for one job: a normal outcome of a race, not an exception. */
 export type Outcome = 'ok' | 'gone' | 'stale' | 'wrong_state';
 
@@ -59,7 +61,7 @@ export class Snooze extends Error {
   constructor(ms: number) {
     super(`snoozed for ${ms} ms`);
     this.name = 'Snooze';
-    if (!Number.isSafeInteger(ms) || ms < 0) throw new RangeError(`Snooze takes whole milliseconds from 0, got ${ms}`);
+    if (!isDelay(ms)) throw new RangeError(`Snooze takes whole milliseconds from 0, got ${ms}`);
     this.ms = ms;
   }
 }

@@ -1,6 +1,8 @@
-import { type DynamicModule, Module, type Provider } from '@nestjs/common';
+import { type DynamicModule, Inject, Module, type Provider } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
 import { EchoMq } from '../engine/echomq.js';
 import { Jobs } from '../engine/jobs.js';
+import { EchoConfigError } from '../kernel/errors.js';
 import { asyncOptionProviders } from './async-options.js';
 import { Consumers } from './consumers.js';
 import { EchoMqCoreModule } from './core.module.js';
@@ -20,8 +22,15 @@ const OPTIONS = Symbol('EchoMqModule options');
  * the connection closes last.
  */
 @Module({})
-// biome-ignore lint/complexity/noStaticOnlyClass: Nest's shape of a module
 export class EchoMqModule {
+  /** @throws EchoConfigError when it stands alone among an app's imports, without a forRoot anywhere */
+  constructor(@Inject(ModulesContainer) modules: ModulesContainer) {
+    for (const { providers } of modules.values()) if (providers.has(OPTIONS)) return;
+    throw new EchoConfigError(
+      "EchoMqModule is imported without options: import EchoMqModule.forRoot({ connection: 'redis://...' }), or forRootAsync, in the root module",
+    );
+  }
+
   static forRoot(options: EchoMqModuleOptions): DynamicModule {
     // A value, not a factory: Nest 10 tells two dynamic modules apart by what they hold.
     return moduleOf([{ provide: OPTIONS, useValue: options ?? null }]);

@@ -6,6 +6,7 @@ import { EchoMq } from '../engine/echomq.js';
 import { EchoConfigError, type EchoError } from '../kernel/errors.js';
 import { Consumers } from './consumers.js';
 import { findProcessors } from './discovery.js';
+import { logFailures } from './failure-log.js';
 import { type EchoMqModuleOptions, type SplitOptions, splitOptions } from './module-options.js';
 import { queueOptions, refuseUnservedQueues } from './queue-options.js';
 import { routerFor } from './router.js';
@@ -51,7 +52,11 @@ export class Lifecycle {
     }
     this.options = splitOptions(given);
     const { engine } = this.options;
-    this.echo = EchoMq.create({ ...engine, onError: engine.onError ?? ((error) => this.tell(error)) });
+    this.echo = EchoMq.create({
+      ...engine,
+      onError: engine.onError ?? ((error) => this.tell(error)),
+      onReconnected: engine.onReconnected ?? ((awayMs) => this.tellBack(awayMs)),
+    });
     this.given = given;
     return this.echo;
   }
@@ -68,6 +73,9 @@ export class Lifecycle {
     if (this.draining !== undefined) return undefined; // closed while it was starting
     try {
       for (const service of this.services) this.serve(service);
+      if (this.options?.consume && this.services.length === 0) {
+        this.logger.log('No @Processor found: this process only enqueues');
+      }
       return undefined;
     } catch (error) {
       // Nest calls no shutdown hook when a bootstrap hook fails.
@@ -102,14 +110,18 @@ export class Lifecycle {
       const stronger = Object.hasOwn(queues, routes.queue) ? queues[routes.queue] : undefined;
       return { routes, options: queueOptions(routes, stronger) };
     });
-    if (!consume) return [];
+    if (!consume) {
+      this.consumers.plan(undefined);
+      return [];
+    }
     refuseUnservedQueues(queues, tables);
-    this.consumers.expect(tables.map(({ queue }) => queue));
+    this.consumers.plan(tables.map(({ queue }) => queue));
     return services;
   }
 
   private serve({ routes, options }: Service): void {
     const consumer = this.echo!.consume(routes.queue, options, routerFor(routes, this.logger));
+    logFailures(consumer, this.logger);
     this.consumers.started(consumer);
     const names = [...routes.byName.keys(), ...(routes.otherwise ? ['every other name'] : [])].join(', ');
     this.logger.log(`Serving queue '${routes.queue}', ${consumer.settings.concurrency} at a time: ${names}`);
@@ -117,5 +129,10 @@ export class Lifecycle {
 
   private tell(error: EchoError): void {
     this.logger.error(`${error.code}: ${error.message}`);
+  }
+
+  private tellBack(awayMs: number): void {
+    const away = awayMs < 1000 ? `${Math.round(awayMs)} ms` : `${Math.round(awayMs / 1000)} s`;
+    this.logger.log(`the server is reached again after ${away}`);
   }
 }

@@ -1,7 +1,7 @@
 import type { InjectionToken, ModuleMetadata, OptionalFactoryDependency, Type } from '@nestjs/common';
 import type { ConsumerOptions } from '../engine/consumer-options.js';
 import type { EchoMqOptions } from '../engine/options.js';
-import { assertBoolean } from '../kernel/arguments.js';
+import { assertBoolean, assertKnownKeys } from '../kernel/arguments.js';
 import { EchoConfigError } from '../kernel/errors.js';
 
 export interface EchoMqModuleOptions extends EchoMqOptions {
@@ -35,12 +35,31 @@ export interface SplitOptions {
   readonly queues: Record<string, ConsumerOptions>;
 }
 
+/** The compiler keeps it complete. */
+const KNOWN: Record<Exclude<keyof EchoMqModuleOptions, 'clock'>, true> = {
+  connection: true,
+  prefix: true,
+  wire: true,
+  connectTimeoutMs: true,
+  requestTimeoutMs: true,
+  enqueueTimeoutMs: true,
+  enqueueBufferLimit: true,
+  maxPayloadBytes: true,
+  codec: true,
+  onError: true,
+  onReconnected: true,
+  consume: true,
+  queues: true,
+};
+const KNOWN_NAMES = new Set(Object.keys(KNOWN));
+
 /** @throws EchoConfigError naming the option; the engine checks its own part */
 export function splitOptions(options: EchoMqModuleOptions): SplitOptions {
   if (typeof options !== 'object' || options === null) {
     throw new EchoConfigError("EchoMqModule.forRoot() needs options: { connection: 'redis://...' } at least");
   }
-  const { consume = true, queues = {}, ...engine } = options;
+  assertKnownKeys(options, KNOWN_NAMES, 'EchoMqModule options', EchoConfigError);
+  const { consume = true, queues = {}, ...engine } = options as EchoMqModuleOptions;
   assertBoolean(consume, 'consume');
   if (typeof queues !== 'object' || queues === null || Array.isArray(queues)) {
     throw new EchoConfigError("option 'queues' must be an object: the options of each queue under its name");

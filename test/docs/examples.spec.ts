@@ -27,16 +27,16 @@ describe('the documentation', () => {
   });
 });
 
-describe('the app at the head of the README', () => {
+describe('the programs of the README', () => {
   const server = useServer();
   guardLeaks();
+  const examples = examplesOf(pages[0]!);
 
-  it('runs its job and ends on SIGTERM', async () => {
-    const [app] = examplesOf(pages[0]!);
-    expect(app!.code.split('\n').length).toBeLessThan(30);
+  /** Runs it as a file of its own, until it has printed `line` and a SIGTERM has ended it. */
+  const run = async (code: string, line: string) => {
     const file = join(ROOT, `.build/docs/readme-${process.env.JEST_WORKER_ID}.ts`);
     mkdirSync(dirname(file), { recursive: true });
-    writeFileSync(file, app!.code);
+    writeFileSync(file, code);
     try {
       const child = spawn(process.execPath, ['--import', './scripts/ts-loader/register.mjs', file], {
         cwd: ROOT,
@@ -46,19 +46,27 @@ describe('the app at the head of the README', () => {
       let output = '';
       const hear = (chunk: Buffer) => {
         output += chunk;
-        if (output.includes('Welcome, Ada')) child.kill('SIGTERM');
+        if (output.includes(line)) child.kill('SIGTERM');
       };
       child.stdout.on('data', hear);
       child.stderr.on('data', hear);
       const limit = setTimeout(() => child.kill('SIGKILL'), 20_000);
-      const signal = await new Promise((resolve) => child.once('close', (_code, by) => resolve(by)));
+      const end = await new Promise((resolve) => child.once('close', (code, signal) => resolve(signal ?? code)));
       clearTimeout(limit);
-      expect({ signal, output }).toEqual({ signal: 'SIGTERM', output: expect.stringContaining('Welcome, Ada') });
-      expect(await server.client().zcard('emq:{mail}:pending')).toBe(0);
-      expect(await server.client().zcard('emq:{mail}:active')).toBe(0);
+      return { end, output };
     } finally {
       rmSync(file);
     }
+  };
+
+  it.each([
+    ['the app at its head', examples[0]!.code, 'Welcome, Ada', 'SIGTERM'],
+    ['the one without Nest', examples.find(({ code }) => code.includes('nestjs-echomq/core'))!.code, "to: 'Ada'", 0],
+  ])('work: %s runs its job and ends on SIGTERM', async (_, code, line, end) => {
+    expect(code.split('\n').length).toBeLessThan(30);
+    expect(await run(code, line)).toEqual({ end, output: expect.stringContaining(line) });
+    expect(await server.client().zcard('emq:{mail}:pending')).toBe(0);
+    expect(await server.client().zcard('emq:{mail}:active')).toBe(0);
   });
 });
 

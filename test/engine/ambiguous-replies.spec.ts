@@ -191,6 +191,67 @@ describe('when the server did it and the answer was lost', () => {
     });
   });
 
+  it.each(['pause', 'resume'] as const)('a %s has changed something, and says so', async (name) => {
+    const { jobs } = await rig.connect({ connection: proxied.url });
+    if (name === 'resume') await jobs.pause('q');
+    await jobs[name]('warm');
+    const lost = proxied.proxy.passAndDropReply(hashOf(name));
+    expect(await jobs[name]('q')).toBe(true);
+    await lost;
+    expect(await jobs.isPaused('q')).toBe(name === 'pause');
+    expect(await jobs[name]('q')).toBe(false);
+    await expectInvariants(server.client(), 'q');
+  });
+
+  it('a job that had not started is cancelled: the answer is removed, not gone', async () => {
+    const { jobs } = await rig.connect({ connection: proxied.url });
+    const { id } = await jobs.enqueue('q', 'job');
+    expect(await jobs.cancel('q', jobs.mintId())).toBe('gone');
+    const lost = proxied.proxy.passAndDropReply(hashOf('cancel'));
+    expect(await jobs.cancel('q', id)).toBe('removed');
+    await lost;
+    expect(await jobs.cancel('q', id)).toBe('gone');
+    expect(await jobs.counts('q')).toMatchObject({ pending: 0, metrics: { removed: 1 } });
+    await expectInvariants(server.client(), 'q');
+  });
+
+  it('a running job is asked to stop: the answer is stopping', async () => {
+    const { jobs } = await rig.connect({ connection: proxied.url });
+    await jobs.enqueue('q', 'job');
+    const [job] = await jobs.claim('q', { leaseMs: 60_000 });
+    expect(await jobs.cancel('q', jobs.mintId())).toBe('gone');
+    const lost = proxied.proxy.passAndDropReply(hashOf('cancel'));
+    expect(await jobs.cancel('q', job!.id)).toBe('stopping');
+    await lost;
+    expect(await jobs.extend('q', job!.id, job!.token, { leaseMs: 60_000 })).toBe('cancelled');
+    await expectInvariants(server.client(), 'q');
+  });
+
+  it('a job is removed: the answer is ok, not gone', async () => {
+    const { jobs } = await rig.connect({ connection: proxied.url });
+    const { id } = await jobs.enqueue('q', 'job');
+    expect(await jobs.remove('q', jobs.mintId())).toBe('gone');
+    const lost = proxied.proxy.passAndDropReply(hashOf('remove'));
+    expect(await jobs.remove('q', id)).toBe('ok');
+    await lost;
+    expect(await jobs.remove('q', id)).toBe('gone');
+    await expectInvariants(server.client(), 'q');
+  });
+
+  it('a dead job is reprocessed: the answer is ok, not wrong_state', async () => {
+    const { jobs } = await rig.connect({ connection: proxied.url });
+    const { id } = await jobs.enqueue('q', 'job');
+    const [job] = await jobs.claim('q', { leaseMs: 60_000 });
+    await jobs.retry('q', id, job!.token, { maxAttempts: 1 });
+    expect(await jobs.reprocess('q', jobs.mintId())).toBe('gone');
+    const lost = proxied.proxy.passAndDropReply(hashOf('reprocess'));
+    expect(await jobs.reprocess('q', id)).toBe('ok');
+    await lost;
+    expect(await jobs.reprocess('q', id)).toBe('wrong_state');
+    expect(await jobs.counts('q')).toMatchObject({ pending: 1, dead: 0 });
+    await expectInvariants(server.client(), 'q');
+  });
+
   it('a connection that is cut before the server sees the call costs nothing either', async () => {
     const client = server.client();
     const ledger = new Ledger();

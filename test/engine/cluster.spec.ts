@@ -151,6 +151,30 @@ describeWithProcess('a cluster of three nodes', () => {
     await expectInvariants(client, 'q');
   });
 
+  it('asks a queue for its brand again after a reconnect: another cluster may be there now', async () => {
+    const echo = await connect();
+    await echo.jobs.enqueue('q', 'job');
+    await client.set('emq:{q}:version', 'echomq:4.0.0');
+    await echo.jobs.enqueue('q', 'job'); // asked once a connection
+    for (const node of set.nodes) await node.command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    const outcomes: unknown[] = [];
+    await until(
+      async () => {
+        outcomes.push(
+          await echo.jobs.enqueue('q', 'job').then(
+            () => 'landed',
+            (error) => error,
+          ),
+        );
+        return outcomes.at(-1) instanceof EchoWireError;
+      },
+      { what: 'the refusal' },
+    );
+    await client.set('emq:{q}:version', 'echomq:6.0.0');
+    await echo.jobs.enqueue('q', 'job');
+    await expectInvariants(client, 'q');
+  });
+
   it('can be given as a client, which is neither used nor closed', async () => {
     const ledger = new Ledger();
     const echo = await rig.connect({ connection: client });

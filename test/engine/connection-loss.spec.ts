@@ -5,6 +5,7 @@ import { expectInvariants } from '../support/invariants.js';
 import { guardLeaks } from '../support/leaks.js';
 import { useServer } from '../support/server.js';
 import { until } from '../support/until.js';
+import { endWorkers, spawnWorker } from '../support/worker-process.js';
 import { fastClock } from './fast-clock.js';
 import { Gates, Ledger } from './gates.js';
 import { useProxy } from './proxied.js';
@@ -36,6 +37,7 @@ describeWithProcess('a consumer that waits for work', () => {
   const server = useServer();
   const rig = useRig(server);
   const proxied = useProxy(server);
+  endWorkers();
   guardLeaks();
 
   it.each<[string, Role[]]>([
@@ -122,6 +124,23 @@ describeWithProcess('a consumer that waits for work', () => {
         'the command connection has gone silent; a new one is made',
       ]),
     );
+    await expectInvariants(client, 'q');
+  });
+
+  it('goes on although onError throws: the connection is made anew, and the error is the application’s to see', async () => {
+    const client = server.client();
+    const worker = spawnWorker('test/engine/workers/thrower.ts', { args: [server.url] });
+    await worker.next('ready');
+    const producer = await rig.connect();
+    for (let round = 1; round <= 3; round++) {
+      await parked(client);
+      await killConnections(client, 'commands', 'subscriber');
+      expect(await worker.next('uncaught')).toMatchObject({ text: 'onError threw' });
+      await producer.jobs.enqueue('q', `round ${round}`);
+      expect(await worker.next('ran', 5_000)).toMatchObject({ name: `round ${round}` });
+    }
+    worker.send({ type: 'close' });
+    await worker.next('closed');
     await expectInvariants(client, 'q');
   });
 
@@ -241,5 +260,33 @@ describeWithProcess('a consumer that waits for work', () => {
     const client = server.client();
     await until(async () => (await echo.jobs.counts('q')).metrics.completed === 1, { what: 'its completion' });
     await expectInvariants(client, 'q');
+  });
+});
+
+describeWithProcess('a process that only enqueues', () => {
+  const server = useServer();
+  const rig = useRig(server);
+  const proxied = useProxy(server);
+  guardLeaks();
+
+  it('makes a new socket when the old one is half open, and its job lands', async () => {
+    const producer = await rig.connect({
+      connection: proxied.url,
+      clock: fastClock(5),
+      enqueueTimeoutMs: 60_000,
+    });
+    await producer.jobs.enqueue('q', 'before');
+    const before = proxied.connections;
+    proxied.darken();
+    const started = performance.now();
+    await producer.jobs.enqueue('q', 'job');
+    // Silence 5 s, a look every 2 s, a second look, on that clock.
+    expect(performance.now() - started).toBeLessThan(8_000 / 5 + 500);
+    expect(proxied.connections).toBe(before + 1);
+    expect(rig.complaints.map((error) => error.message)).toContain(
+      'the command connection has gone silent; a new one is made',
+    );
+    expect((await producer.jobs.list('q', 'pending')).jobs.map(({ name }) => name)).toEqual(['before', 'job']);
+    await expectInvariants(server.client(), 'q');
   });
 });

@@ -47,6 +47,7 @@ const ARGS: Record<ScriptName, string[]> = {
   resign: ['p'],
   resume: [],
   retry: ['0', ID, '1', '0', '3', 'e'],
+  sweep: [ID],
   trim: ['0', '10'],
 };
 

@@ -7,6 +7,7 @@ import { guardLeaks } from '../support/leaks.js';
 import { useServer } from '../support/server.js';
 import { until } from '../support/until.js';
 import { useRig } from './rig.js';
+import { SkewedClock } from './skewed-clock.js';
 
 describeWithProcess('a producer whose server is down', () => {
   const server = useServer({ appendonly: true });
@@ -97,6 +98,49 @@ describeWithProcess('a producer whose server is down', () => {
     expect(performance.now() - started).toBeLessThan(350);
     server.process.resume();
     await until(async () => (await jobs.counts('q')).pending === 1, { what: 'the job, which was already sent' });
+    await expectInvariants(server.client(), 'q');
+  });
+
+  it('is refused within the time limit of an enqueue where it may not mint ids either, and goes on by itself', async () => {
+    const clock = new SkewedClock();
+    const { jobs } = await rig.connect({ clock, enqueueTimeoutMs: 200, requestTimeoutMs: 500 });
+    await jobs.enqueue('q', 'before');
+    await server.process.kill();
+    await expect(jobs.counts('q')).rejects.toMatchObject({ retryable: true }); // by now the loss has been noticed
+    clock.skip(400_000, ['wall']); // longer than a node number is leased for
+    const started = performance.now();
+    const calls = [jobs.enqueue('q', 'lost'), jobs.enqueueMany('q', [{ name: 'lost' }, { name: 'lost' }])];
+    for (const call of await Promise.allSettled(calls)) {
+      expect(call).toMatchObject({ status: 'rejected', reason: { code: 'ECHO_TIMEOUT', retryable: true } });
+    }
+    expect(() => jobs.mintId()).toThrow('no id can be minted');
+    expect(performance.now() - started).toBeLessThan(200 + 150);
+    await server.process.restart();
+    await until(() => jobs.enqueue('q', 'after').catch(() => undefined), { what: 'a job to land' });
+    expect((await jobs.list('q', 'pending')).jobs.map((job) => job.name)).toEqual(['before', 'after']);
+    await expectInvariants(server.client(), 'q');
+  });
+
+  it('counts jobs that wait for their ids among those that wait', async () => {
+    const clock = new SkewedClock();
+    const { jobs } = await rig.connect({
+      clock,
+      enqueueTimeoutMs: 60_000,
+      enqueueBufferLimit: 3,
+      requestTimeoutMs: 100,
+    });
+    await server.process.kill();
+    await expect(jobs.counts('q')).rejects.toMatchObject({ retryable: true }); // by now the loss has been noticed
+    clock.skip(400_000, ['wall']);
+    const waiting = [jobs.enqueue('q', 'one'), jobs.enqueueMany('q', [{ name: 'two' }, { name: 'three' }])];
+    const started = performance.now();
+    await expect(jobs.enqueue('q', 'four')).rejects.toMatchObject({ code: 'ECHO_BUFFER_FULL', retryable: true });
+    await expect(jobs.enqueueMany('q', [{ name: 'five' }])).rejects.toMatchObject({ code: 'ECHO_BUFFER_FULL' });
+    expect(performance.now() - started).toBeLessThan(50);
+    await server.process.restart();
+    await Promise.all(waiting);
+    expect((await jobs.counts('q')).pending).toBe(3);
+    await jobs.enqueue('q', 'six');
     await expectInvariants(server.client(), 'q');
   });
 

@@ -5,6 +5,7 @@ import { describeWithProcess } from '../support/availability.js';
 import { expectInvariants } from '../support/invariants.js';
 import { guardLeaks } from '../support/leaks.js';
 import { useServer } from '../support/server.js';
+import { until } from '../support/until.js';
 import { useRig } from './rig.js';
 
 describeWithProcess('a server that refuses', () => {
@@ -25,6 +26,39 @@ describeWithProcess('a server that refuses', () => {
       await client.config('SET', 'maxmemory', '0');
     }
     await jobs.enqueue('q', 'fits now');
+    await expectInvariants(client, 'q');
+  });
+
+  it('new work because its memory is full can be connected to, and its jobs are run', async () => {
+    const client = server.client();
+    const before = await rig.connect();
+    await before.jobs.enqueueMany(
+      'q',
+      Array.from({ length: 20 }, (_, n) => ({ name: n % 2 ? 'fails' : 'works', opts: { attempts: 1 } })),
+    );
+    await before.close();
+    await client.del('{emq}:version', '{emq}:nodes', '{emq}:nodes:owner'); // as if this were the first to connect
+    await client.config('SET', 'maxmemory', '1');
+    try {
+      const [one, two] = [await rig.connect(), await rig.connect()];
+      const ends: string[] = [];
+      for (const echo of [one, two]) {
+        echo
+          .consume('q', { concurrency: 2 }, (job) => {
+            if (job.name === 'fails') throw new Error('boom');
+          })
+          .on('completed', (job) => ends.push(job.id))
+          .on('failed', (job) => ends.push(job.id));
+      }
+      await until(() => ends.length === 20, { what: 'all to end' });
+      expect(new Set(ends).size).toBe(20);
+      expect(await client.get('{emq}:version')).toBe('echomq:6.0.0');
+      expect(await one.jobs.counts('q')).toMatchObject({ pending: 0, active: 0, dead: 10, metrics: { completed: 10 } });
+      await expect(one.jobs.enqueue('q', 'does not fit')).rejects.toMatchObject({ code: 'OOM', retryable: true });
+    } finally {
+      await client.config('SET', 'maxmemory', '0');
+    }
+    expect(rig.complaints).toEqual([]);
     await expectInvariants(client, 'q');
   });
 

@@ -103,6 +103,36 @@ describeWithProcess('closing', () => {
     await expectInvariants(server.client(), 'q');
   });
 
+  it.each(['consumer', 'engine'] as const)(
+    'of the %s from a listener waits for running handlers, also for the one that enqueued the job it hears of',
+    async (which) => {
+      const echo = await rig.connect();
+      const gates = new Gates();
+      let closing: Promise<string> | undefined;
+      let ended = false;
+      const consumer = echo.consume('q', { concurrency: 2 }, async (job) => {
+        if (job.name === 'quick') return;
+        await echo.jobs.enqueue('q', 'quick');
+        await gates.handler(job);
+        ended = true;
+      });
+      consumer.on('completed', (job) => {
+        if (job.name !== 'quick') return;
+        closing = (which === 'engine' ? echo.close() : consumer.close()).then(() => (ended ? 'after' : 'before'));
+      });
+      await until(() => server.client().zcard('emq:{q}:hungry'), { what: 'the consumer to park' });
+      await echo.jobs.enqueue('q', 'long');
+      const long = await gates.run(1);
+      await until(() => closing !== undefined, { what: 'the listener' });
+      const observer = await rig.connect();
+      for (let n = 0; n < 20; n++) await observer.jobs.counts('q');
+      long.end();
+      expect(await closing).toBe('after');
+      expect(await observer.jobs.counts('q')).toMatchObject({ active: 0, metrics: { completed: 2 } });
+      await expectInvariants(server.client(), 'q');
+    },
+  );
+
   it.each(['consumer', 'engine'] as const)('from inside a handler closes the %s without a deadlock', async (which) => {
     const echo = await rig.connect();
     const gates = new Gates();

@@ -12,7 +12,7 @@ import type { TestServer } from '../support/server.js';
 
 /** Apps of a spec file: closed after the test that booted them, with what they logged. */
 export interface Apps {
-  readonly log: { log: string[]; warn: string[]; error: string[] };
+  readonly log: { log: string[]; warn: string[]; error: string[]; debug: string[] };
   readonly logger: LoggerService;
   /** Options for the spec's server. */
   options(more?: Partial<EchoMqModuleOptions>): EchoMqModuleOptions;
@@ -25,7 +25,7 @@ export interface Apps {
 /** Call it after `useServer()` and before `guardLeaks()`. */
 export function useApps(server: TestServer): Apps {
   const kept: { close(): Promise<void> }[] = [];
-  const log = { log: [] as string[], warn: [] as string[], error: [] as string[] };
+  const log = { log: [] as string[], warn: [] as string[], error: [] as string[], debug: [] as string[] };
   beforeEach(() => {
     for (const lines of Object.values(log)) lines.length = 0;
   });
@@ -38,6 +38,7 @@ export function useApps(server: TestServer): Apps {
       log: (line: unknown) => log.log.push(String(line)),
       warn: (line: unknown) => log.warn.push(String(line)),
       error: (line: unknown) => log.error.push(String(line)),
+      debug: (line: unknown) => log.debug.push(String(line)),
     },
     options: (more) => ({ connection: server.url, ...more }),
     async boot(metadata, echo = {}) {

@@ -77,7 +77,7 @@ describe('Consumers', () => {
     consumers.of('sums').resume();
     await until(() => results.length === 1, { what: 'the result' });
     expect(results).toEqual([2]);
-    expect(() => consumers.of('other')).toThrow("queue 'other' has no consumer in this process. Served are: sums");
+    expect(() => consumers.of('other')).toThrow("no @Processor serves queue 'other'. Served are: sums");
     expect(() => consumers.on('other', 'failed', () => {})).toThrow(EchoStateError);
   });
 });

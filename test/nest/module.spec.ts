@@ -193,6 +193,8 @@ describe('EchoMqModule', () => {
     ['without options', undefined, 'needs options'],
     ['without a connection', {}, "option 'connection' is missing"],
     ['with an unknown option', { connection: NOWHERE, conection: 1 }, "unknown option 'conection'"],
+    ['telling what is known, with its own', { connection: NOWHERE, conection: 1 }, 'onReconnected, consume, queues'],
+    ['with a clock', { connection: NOWHERE, clock: {} }, "unknown option 'clock'"],
     ['with a consume that is no boolean', { connection: NOWHERE, consume: 'no' }, "option 'consume'"],
     ['with queues that are no object', { connection: NOWHERE, queues: [] }, "option 'queues'"],
     ['with a bad prefix', { connection: NOWHERE, prefix: 'a b' }, "option 'prefix'"],

@@ -200,6 +200,23 @@ describeTransition('claim', (table) => {
     changes: { pending: zset([id(999), 0]) },
     ghosts: Array.from({ length: 100 }, (_, n) => id(n)),
   });
+  table.it('wakes somebody for the jobs behind when it gives up, be it the process that asked', {
+    given: ghosts(100),
+    call: [30_000, 1, RUN, 'p1'],
+    answer: [],
+    changes: { pending: zset([id(999), 0]) },
+    hears: [['w:p1', '']],
+    ghosts: Array.from({ length: 100 }, (_, n) => id(n)),
+  });
+  table.it('leaves the process that asked hungry when there was nothing but ghosts', {
+    given: async (queue) => {
+      for (let n = 0; n < 100; n++) await queue.ghost('pending', id(n));
+    },
+    call: [30_000, 1, RUN, 'p1'],
+    answer: [],
+    changes: { pending: gone, hungry: zset(['p1', nowUs()]) },
+    ghosts: Array.from({ length: 100 }, (_, n) => id(n)),
+  });
 
   const given = () => table.queue.pending(A);
   const good = ['30000', '1', RUN, 'p1'];

@@ -130,6 +130,12 @@ describe('a typed call', () => {
     expect(await run(t.obliterate, { force: true, limit: 10 })).toBe(0);
   });
 
+  it('sweeps', async () => {
+    await queue.done(A);
+    await queue.pending(B);
+    expect(await run(t.sweep, [A, B, C])).toBe(1);
+  });
+
   it('is sent again only where a repetition changes nothing', () => {
     const steps = Object.values({ ...t, list: t.list.pending }) as Transition<never, unknown>[];
     const once = steps.filter((step) => !step.resend).map((step) => step.name);

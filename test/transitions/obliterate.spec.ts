@@ -64,30 +64,70 @@ describeTransition('obliterate', (table) => {
     answer: { code: 'EMQSTATE', message: expect.stringContaining('jobs are running') },
   });
 
-  table.it('removes the fixed keys and the pause when no job is left', {
+  table.it(
+    'removes the metrics, the record and the leader when no job is left, wakes everybody, and leaves the pause',
+    {
+      given: async (queue) => {
+        await queue.paused();
+        await queue.hungry('crashed', 'p1', 'p2');
+        await queue.client.set(queue.keys.leader, 'p1');
+        await queue.client.xadd(`${queue.keys.base}stream:completions`, '*', 'id', A);
+        for (const name of ['enqueued', 'completed', 'failed', 'retried', 'stalled']) {
+          await queue.client.hset(`${queue.keys.base}metrics:${name}`, 'count', 1);
+        }
+      },
+      listening: ['p1', 'p2'],
+      call: [0, 1000],
+      answer: 0,
+      changes: {
+        hungry: gone,
+        leader: gone,
+        'stream:completions': gone,
+        'metrics:enqueued': gone,
+        'metrics:completed': gone,
+        'metrics:failed': gone,
+        'metrics:retried': gone,
+        'metrics:stalled': gone,
+      },
+      hears: [
+        ['w:p1', ''],
+        ['w:p2', ''],
+      ],
+    },
+  );
+
+  table.it('leaves everybody hungry, the leader and the metrics while jobs are left', {
     given: async (queue) => {
-      await queue.paused();
+      await idle(queue);
       await queue.hungry('p1');
       await queue.client.set(queue.keys.leader, 'p1');
-      for (const name of ['enqueued', 'completed', 'failed', 'retried', 'stalled']) {
-        await queue.client.hset(`${queue.keys.base}metrics:${name}`, 'count', 1);
-      }
     },
-    call: [0, 1000],
-    answer: 0,
+    call: [0, 3],
+    answer: 3,
     changes: {
-      paused: gone,
-      hungry: gone,
-      leader: gone,
-      'metrics:enqueued': gone,
-      'metrics:completed': gone,
-      'metrics:failed': gone,
-      'metrics:retried': gone,
-      'metrics:stalled': gone,
+      pending: gone,
+      schedule: gone,
+      dead: gone,
+      paused: PAUSED,
+      [job(A)]: gone,
+      [job(B)]: gone,
+      [job(C)]: gone,
+      'metrics:removed': counted(3),
     },
   });
 
-  table.it('leaves no trace of a queue that never was', { call: [1, 1], answer: 0 });
+  table.it('leaves the rows of kept results', {
+    given: (queue) => queue.done(A),
+    call: [0, 1000],
+    answer: 0,
+    changes: { paused: PAUSED, 'metrics:enqueued': gone, 'metrics:completed': gone },
+  });
+
+  table.it('leaves nothing but the pause of a queue that never was', {
+    call: [1, 1],
+    answer: 0,
+    changes: { paused: PAUSED },
+  });
 
   const given = () => table.queue.pending(A);
   table.refuses('refuses flags and limits that are not well-formed', given, [
@@ -98,13 +138,13 @@ describeTransition('obliterate', (table) => {
   ]);
   table.refusesTypes([1, 1000], ['pending', 'schedule', 'dead', 'waiting', 'active', 'metrics:removed']);
 
-  it('removes 1,500 jobs in bounded steps, down to the last key', async () => {
+  it('removes 1,500 jobs in bounded steps, down to the pause', async () => {
     const { queue } = table;
     const ids = Array.from({ length: 1_500 }, (_, n) => id(n));
     await Promise.all(ids.map((jobId, n) => (n % 2 === 0 ? queue.pending(jobId) : queue.dead(jobId))));
     const answers = [];
     for (let n = 0; n < 3; n++) answers.push(await queue.run('obliterate', [0, 1000]));
     expect(answers).toEqual([1000, 500, 0]);
-    expect(await queue.dump()).toEqual({});
+    expect(await queue.dump()).toEqual({ paused: PAUSED });
   });
 });

@@ -1,6 +1,6 @@
 import type { Arg } from '../../lib/wire/reply.js';
 import type { ScriptName } from '../../lib/wire/transition.js';
-import { type Hand, id, PAST } from './hand.js';
+import { FAR, type Hand, id, PAST } from './hand.js';
 
 /** A call of each transition that has something to do, in a queue where it has. */
 export interface Sample {
@@ -26,6 +26,16 @@ async function everything(queue: Hand): Promise<void> {
 const pausedToo = async (queue: Hand) => {
   await everything(queue);
   await queue.paused();
+};
+
+const keptToo = async (queue: Hand) => {
+  await everything(queue);
+  await queue.done(id(8));
+};
+
+const leased = (expiry: number) => async (queue: Hand) => {
+  await queue.client.zadd('{emq}:nodes', expiry, 5);
+  await queue.client.hset('{emq}:nodes:owner', 5, 'p1');
 };
 
 const runs = (call: readonly Arg[], given = everything): Sample => ({ given, call, whenFull: 'runs' });
@@ -66,10 +76,15 @@ export const SAMPLES: Record<ScriptName, readonly Sample[]> = {
   resign: [runs(['p1'])],
   pass: [runs(['p1'])],
   obliterate: [runs([1, 1000])],
+  sweep: [runs([A, id(8)], keptToo)],
   counts: [reads([])],
   get: [reads([A, B])],
   list: [reads([0, 10, 100_000])],
-  node: [refused(['p1', 30_000, 5, ''])],
+  node: [
+    runs(['p1', 30_000, 5, '']),
+    runs(['p1', 30_000, 5, 5], leased(FAR)),
+    runs(['p2', 30_000, 5, ''], leased(PAST)),
+  ],
   node_return: [reads(['p1', 5, PAST])],
-  brand: [refused(['echomq:6.0.0'])],
+  brand: [runs(['echomq:6.0.0'])],
 };

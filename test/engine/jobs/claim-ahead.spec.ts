@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { EchoMq, Job } from '../../../lib/core.js';
 import { until } from '../../support/until.js';
+import { SkewedClock } from '../skewed-clock.js';
 import { hungry, latch, numbers, quiet, useStage } from './stage.js';
 
 const WARM = 2000;
@@ -91,6 +92,38 @@ describe('claim-ahead', () => {
     gate.open();
     await until(() => ran.length === 401, { what: 'all' });
     expect(ran.map(({ name }) => name)).toEqual(['slow', ...numbers(400).map((i) => `fast ${i}`)]);
+  });
+
+  it('does not start jobs whose lease was over before a slot was free, and says so', async () => {
+    const clock = new SkewedClock();
+    const echo = await stage.connect({ clock });
+    const ran: string[] = [];
+    const lost: string[] = [];
+    const consumer = echo.consume('q', { leaseMs: 10_000 }, (job) => {
+      ran.push(job.name);
+      if (job.name === 'slow') clock.skip(10_000); // a handler that keeps the process from doing anything else
+    });
+    consumer.on('lease-lost', (job, why) => lost.push(`${job.name}: ${why}`));
+    await echo.jobs.enqueueMany(
+      'q',
+      numbers(WARM).map(() => ({ name: 'warm' })),
+    );
+    await until(() => ran.length === WARM, { what: 'the warm-up' });
+    await hungry(stage.control, 'q');
+    ran.length = 0;
+    await behindASlowOne(echo, 10);
+    await until(() => lost.length === 10, { what: 'the losses' });
+    expect(ran).toEqual(['slow']);
+    expect(lost).toEqual(numbers(10).map((i) => `fast ${i}: it was over before a slot was free`));
+    await until(async () => (await echo.jobs.counts('q')).metrics.completed === WARM + 1, { what: 'the slow one' });
+    const held = await stage.control.zrange('emq:{q}:active', 0, '-1');
+    expect(held).toHaveLength(10); // not settled: they belong to whoever claims them next
+    await stage.control.zadd('emq:{q}:active', ...held.flatMap((id) => [1, id]));
+    expect(await echo.jobs.reap('q')).toMatchObject({ requeued: 10 });
+    await until(() => ran.length === 11, { what: 'the second runs' });
+    expect(ran).toEqual(['slow', ...numbers(10).map((i) => `fast ${i}`)]);
+    expect(consumer.active).toBe(0);
+    await until(async () => (await echo.jobs.counts('q')).metrics.completed === WARM + 11, { what: 'completions' });
   });
 
   it('off, claims for free slots only', async () => {

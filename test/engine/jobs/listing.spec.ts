@@ -1,8 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Jobs, ListableState, Page } from '../../../lib/core.js';
 import { describeWithProcess } from '../../support/availability.js';
+import { dumpQueue } from '../../support/dump.js';
+import { expectInvariants } from '../../support/invariants.js';
 import { until } from '../../support/until.js';
-import { numbers, queuesOn, useStage } from './stage.js';
+import { hungry, numbers, queuesOn, useStage } from './stage.js';
 
 /** Every job in a state, page by page. */
 async function all(jobs: Jobs, state: ListableState, limit?: number) {
@@ -179,6 +181,79 @@ describe('obliterate (C146)', () => {
     expect(await jobs.complete('q', running.id, running.token, { keepMs: 5000 })).toBe('gone');
     expect(await jobs.retry('q', running.id, running.token, { maxAttempts: 5 })).toBe('gone');
     expect(await left('q')).toEqual([]);
+  });
+
+  it('loses no job that lands after it, although others land all the while', async () => {
+    const { jobs } = await stage.connect();
+    const producer = await stage.connect();
+    const running = await everything(jobs);
+    await jobs.complete('q', running.id, running.token, { keepMs: 600_000 });
+    let producing = true;
+    let round = 0; // 0 from the beginning of an obliteration to its end
+    let landed: { id: string; round: number }[] = [];
+    const produced = (async () => {
+      while (producing) {
+        const sentIn = round;
+        const { id } = await producer.jobs.enqueue('q', 'a');
+        landed.push({ id, round: sentIn });
+        await new Promise((next) => setImmediate(next));
+      }
+    })();
+    await until(() => landed.length >= 20, { what: 'the producer' });
+    for (let n = 1; n <= 5; n++) {
+      round = 0;
+      await jobs.obliterate('q');
+      round = n;
+      landed = [];
+      await until(() => landed.filter((job) => job.round === n).length >= 20, { what: 'jobs after the end' });
+      const after = landed.filter((job) => job.round === n).map(({ id }) => id);
+      await expectInvariants(stage.control, 'q');
+      const kept = new Set((await jobs.list('q', 'pending', { limit: 1000 })).jobs.map(({ id }) => id));
+      expect(after.filter((id) => !kept.has(id))).toEqual([]);
+      expect(await jobs.isPaused('q')).toBe(false);
+    }
+    producing = false;
+    await produced;
+  });
+
+  it('spares a job that lands while kept results are looked for, and its consumer runs it at the end', async () => {
+    const proxy = await stage.proxy();
+    const { jobs } = await stage.connect({ connection: proxy.url });
+    const echo = await stage.connect();
+    const running = await everything(jobs);
+    await jobs.complete('q', running.id, running.token, { keepMs: 600_000 });
+    const looking = proxy.hold('SCAN');
+    const obliterated = jobs.obliterate('q');
+    const { release } = await looking;
+    const { id } = await echo.jobs.enqueue('q', 'new');
+    const ran: string[] = [];
+    const consumer = echo.consume('q', {}, (job) => void ran.push(job.id));
+    await hungry(stage.control, 'q');
+    expect(ran).toEqual([]); // the queue is paused to the end
+    const started = performance.now();
+    release();
+    expect(await obliterated).toBe(6);
+    await until(() => ran.length === 1, { what: 'the new job' });
+    expect(performance.now() - started).toBeLessThan(500);
+    expect(ran).toEqual([id]);
+    await consumer.close();
+    expect(Object.keys(await dumpQueue(stage.control, 'q')).filter((key) => key.startsWith('job:'))).toEqual([]);
+  });
+
+  it('leaves its parked consumers to be woken, not found by the beat', async () => {
+    const [echo, producer] = [await stage.connect(), await stage.connect()];
+    const ran: string[] = [];
+    echo.consume('q', {}, (job) => void ran.push(job.name));
+    for (let round = 1; round <= 3; round++) {
+      await hungry(stage.control, 'q');
+      await producer.jobs.obliterate('q');
+      await hungry(stage.control, 'q');
+      const started = performance.now();
+      await producer.jobs.enqueue('q', `round ${round}`);
+      await until(() => ran.length === round, { what: 'the new job' });
+      expect(performance.now() - started).toBeLessThan(500);
+      await until(async () => (await producer.jobs.counts('q')).metrics.completed === 1, { what: 'its completion' });
+    }
   });
 
   it('of a paused queue leaves a queue that is not paused, and its consumers go on with new jobs', async () => {

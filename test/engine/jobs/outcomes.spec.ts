@@ -309,6 +309,35 @@ describe('Discard and Snooze', () => {
     expect(failed).toEqual([]);
   });
 
+  it.each([Number.NaN, -1, 1.5, '5', undefined, Number.POSITIVE_INFINITY, 2 ** 53])(
+    'Snooze whose time was spoiled to %p costs the jobs of the same turn nothing, and its own ends',
+    async (spoiled) => {
+      const echo = await stage.connect();
+      const gate = latch();
+      let waiting = 0;
+      const ended = new Map<string, string>();
+      const consumer = echo
+        .consume('q', { concurrency: 5, attempts: 1 }, async (job) => {
+          if (job.attempts > 1) return;
+          if (++waiting === 5) gate.open();
+          await gate.opened;
+          if (job.name === 'spoiled') throw Object.assign(new Snooze(0), { ms: spoiled });
+          throw new Snooze(0);
+        })
+        .on('error', () => undefined);
+      consumer.on('completed', (job) => ended.set(job.name, 'completed'));
+      consumer.on('failed', (job, _error, outcome) => ended.set(job.name, outcome));
+      consumer.on('lease-lost', (job, why) => ended.set(job.name, why));
+      await echo.jobs.enqueueMany(
+        'q',
+        ['a', 'b', 'spoiled', 'c', 'd'].map((name) => ({ name })),
+      );
+      await until(() => ended.size === 5, { timeoutMs: 2000, what: 'all to end' });
+      for (const name of ['a', 'b', 'c', 'd']) expect(ended.get(name)).toBe('completed');
+      expect(ended.get('spoiled')).toBe('dead');
+    },
+  );
+
   it('20 snoozes leave the first failure the first: its backoff, its attempts (C126)', async () => {
     const echo = await stage.connect();
     const backoff: number[] = [];

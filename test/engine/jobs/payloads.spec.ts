@@ -85,6 +85,40 @@ describe('payloads', () => {
     expect(JSON.parse((await echo.jobs.get('q', id))!.result!.toString())).toBe(data);
   });
 
+  it('as results over the limit fail their attempts with an error that says so, and nobody else is disturbed', async () => {
+    const echo = await stage.connect({ maxPayloadBytes: 1000 });
+    const failures: string[] = [];
+    const completed: string[] = [];
+    const consumer = echo.consume('q', { concurrency: 5, attempts: 1, keepMs: 60_000 }, (job) => job.data);
+    consumer.on('failed', (job, error, outcome) =>
+      failures.push(`${job.name} ${outcome}: ${(error as Error).message}`),
+    );
+    consumer.on('completed', (job) => completed.push(job.name));
+    const sizes = [10, 998, 10]; // with quotes, just within the limit
+    const handed = numbers(3).map((n) => ({ name: `job ${n}`, data: 'x'.repeat(sizes[n]!) }));
+    const { id } = await (await stage.connect()).jobs.enqueue('q', 'large', 'é'.repeat(500));
+    await (await stage.connect()).jobs.enqueueMany('q', handed);
+    await until(() => failures.length + completed.length === 4, { what: 'all' });
+    expect(failures).toEqual(['large dead: the result is larger than maxPayloadBytes (1000)']);
+    expect(completed.sort()).toEqual(['job 0', 'job 1', 'job 2']);
+    expect(await echo.jobs.get('q', id)).toMatchObject({
+      state: 'dead',
+      attempts: 1,
+      lastError: expect.stringContaining('maxPayloadBytes (1000)'),
+    });
+  });
+
+  it('as results over the limit are refused to whoever completes by hand, before a byte is sent', async () => {
+    const { jobs } = await stage.connect({ maxPayloadBytes: 1000 });
+    await jobs.enqueue('q', 'a');
+    const [job] = await jobs.claim('q', { leaseMs: 60_000 });
+    const error = await failure(jobs.complete('q', job!.id, job!.token, { keepMs: 60_000, result: 'x'.repeat(999) }));
+    expect(error).toMatchObject({ name: 'EchoArgumentError', code: 'EMQARG' });
+    expect(error.message).toMatch(/result .*maxPayloadBytes \(1000\)/);
+    expect(await jobs.get('q', job!.id)).toMatchObject({ state: 'active' });
+    expect(await jobs.complete('q', job!.id, job!.token, { keepMs: 60_000, result: 'x'.repeat(998) })).toBe('ok');
+  });
+
   it('of any JSON come back as they were, through claim, get and list', async () => {
     const { jobs } = await stage.connect();
     const json = fc.jsonValue({ noUnicodeString: false, maxDepth: 5 } as never);

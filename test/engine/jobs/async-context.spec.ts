@@ -1,0 +1,68 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { describe, expect, it } from '@jest/globals';
+import { Snooze } from '../../../lib/core.js';
+import { until } from '../../support/until.js';
+import { hungry, latch, numbers, useStage } from './stage.js';
+
+describe('the async context of whoever enqueues', () => {
+  const stage = useStage();
+  const requests = new AsyncLocalStorage<string>();
+
+  it('is not that of the handler, nor of a listener, when an idle consumer of the same process takes the job', async () => {
+    const echo = await stage.connect();
+    const seen: string[] = [];
+    const note = (what: string) => seen.push(`${what}: ${requests.getStore()}`);
+    const consumer = echo.consume('q', {}, async () => {
+      note('at once');
+      await echo.jobs.counts('q');
+      note('later');
+    });
+    consumer.on('completed', () => note('completed'));
+    for (let round = 1; round <= 3; round++) {
+      await hungry(stage.control, 'q');
+      seen.length = 0;
+      await requests.run(`request ${round}`, () => echo.jobs.enqueue('q', 'a'));
+      await until(() => seen.length === 3, { what: 'the completion' });
+      expect(seen).toEqual(['at once: undefined', 'later: undefined', 'completed: undefined']);
+    }
+  });
+
+  it('is not that of the handlers of a burst, first runs, failures, retries and snoozes alike', async () => {
+    const echo = await stage.connect();
+    const seen = new Set<unknown>();
+    const ended: string[] = [];
+    const consumer = echo.consume('q', { concurrency: 3, backoff: { type: 'fixed', delayMs: 1 } }, (job) => {
+      seen.add(requests.getStore());
+      if (job.attempts === 1 && job.name.endsWith('3')) throw new Snooze(1);
+      if (job.attempts === 1 && job.name.endsWith('5')) throw new Error('once');
+    });
+    consumer.on('failed', () => seen.add(requests.getStore()));
+    consumer.on('completed', (job) => {
+      seen.add(requests.getStore());
+      ended.push(job.name);
+    });
+    await hungry(stage.control, 'q');
+    await Promise.all(
+      numbers(50).map((n) => requests.run(`request ${n}`, () => echo.jobs.enqueue('q', `job ${n}`, undefined))),
+    );
+    await until(() => ended.length === 50, { what: 'all' });
+    expect([...seen]).toEqual([undefined]);
+  });
+
+  it('is not seen by the handlers of another queue of the process, when their timers are due together', async () => {
+    const echo = await stage.connect();
+    const seen: unknown[] = [];
+    const gate = latch();
+    echo.consume('limited', { timeoutMs: 20, attempts: 1 }, (job) => {
+      job.signal.addEventListener('abort', () => seen.push(requests.getStore()));
+      return gate.opened;
+    });
+    echo.consume('q', {}, (job) => requests.run(`job ${job.name}`, () => echo.jobs.enqueue('limited', 'a')));
+    await hungry(stage.control, 'q');
+    await hungry(stage.control, 'limited');
+    await requests.run('request', () => echo.jobs.enqueue('q', 'a'));
+    await until(() => seen.length === 1, { what: 'the time limit' });
+    gate.open();
+    expect(seen).toEqual([undefined]);
+  });
+});
