@@ -31,7 +31,7 @@ end
 count(base, 'removed', limit - left) -- so that a queue half removed still adds up
 if left == limit then
   call('DEL', base .. 'leader', base .. 'stream:completions')
-  while wake(base) == 1 do end -- the living register again; the dead are gone
+  while call('ZCARD', base .. 'hungry') > 0 do wake(base) end -- the living register again; the dead are gone
   for _, metric in ipairs({ 'enqueued', 'completed', 'removed', 'failed', 'retried', 'stalled' }) do
     call('DEL', base .. 'metrics:' .. metric)
   end

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../kernel/clock.js';
-import { EchoStoreError, EchoTimeoutError } from '../kernel/errors.js';
+import { EchoError, EchoStoreError, EchoTimeoutError } from '../kernel/errors.js';
 import type { JobId } from '../kernel/id.js';
 import type { Keyspace } from '../kernel/keyspace.js';
 import { Mint } from '../kernel/mint.js';
@@ -38,7 +38,8 @@ export class Minting {
 
   /** The same for somebody who does not wait for ever. @throws EchoTimeoutError after `timeoutMs` */
   async renewWithin(timeoutMs: number): Promise<void> {
-    const renewed = this.renew();
+    let gaveUp = false;
+    const renewed = this.renewUntil(() => gaveUp);
     if (!Number.isFinite(timeoutMs)) return renewed;
     let late: Timer | undefined;
     const limit = new Promise<never>((_, reject) => {
@@ -50,7 +51,22 @@ export class Minting {
     try {
       await Promise.race([renewed, limit]);
     } finally {
+      gaveUp = true;
       late?.cancel();
+    }
+  }
+
+  /** A call that is lost with its connection is not sent again, since its answer would be about an earlier time: made anew. */
+  private async renewUntil(gaveUp: () => boolean): Promise<void> {
+    for (;;) {
+      try {
+        return await this.renew();
+      } catch (error) {
+        if (gaveUp() || this.stopped || !(error instanceof EchoError) || !error.retryable) throw error;
+        await new Promise<void>((resolve) => {
+          this.clock.after(PAUSE_AFTER_FAULT_MS, resolve);
+        });
+      }
     }
   }
 

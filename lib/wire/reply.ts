@@ -18,6 +18,12 @@ export function integer(reply: Reply | undefined): number {
   return typeof reply === 'number' ? reply : Number(ascii(reply));
 }
 
+/** A count that a row says; what is none (somebody wrote to it by hand) is 0. */
+export function countOf(reply: Reply | undefined): number {
+  const count = integer(reply);
+  return Number.isSafeInteger(count) && count >= 0 ? count : 0;
+}
+
 /** Absent is -1 on the wire. */
 export function fromZero(value: number): number | undefined {
   return value < 0 ? undefined : value;

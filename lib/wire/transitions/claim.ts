@@ -1,4 +1,4 @@
-import { array, ascii, integer } from '../reply.js';
+import { array, ascii, countOf } from '../reply.js';
 import { transition } from '../transition.js';
 
 export interface ClaimCall {
@@ -39,7 +39,7 @@ export const claim = transition<ClaimCall, ClaimedRow[]>({
         payload: flat[i + 1] as Buffer,
         attempts: Number(attempts),
         token: epoch === undefined ? attempts : `${attempts}@${epoch}`,
-        uncharged: epoch === undefined ? 0 : integer(flat[i + 3]),
+        uncharged: epoch === undefined ? 0 : countOf(flat[i + 3]),
       });
     }
     return rows;
