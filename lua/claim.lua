@@ -15,7 +15,7 @@ if not lease then return refuse('EMQARG', 'claim: lease_ms is not an integer fro
 if single then wanted = 1 end
 if not wanted then return refuse('EMQARG', 'claim: count is not an integer from 1 to 500') end
 
-local bad = mistyped('zset', pending) or mistyped('zset', active) or mistyped('zset', base .. 'hungry')
+local bad = mistyped('zset', active) or mistyped('zset', base .. 'hungry')
 if bad then return bad end
 
 local answer, leases, got, ghosts = {}, {}, 0, 0
@@ -28,7 +28,9 @@ if call('EXISTS', base .. 'paused') == 0 then
   local rows = base .. 'job:'
   local width = with_epoch and 4 or 3
   repeat
-    local popped = call('ZPOPMIN', pending, wanted - got)
+    local asked = wanted - got
+    local popped = redis.pcall('ZPOPMIN', pending, asked)
+    if popped.err then return mistyped('zset', pending) or popped end -- the first write, and it has written nothing
     for i = 1, #popped, 2 do
       local id = popped[i]
       local row = rows .. id
@@ -54,7 +56,7 @@ if call('EXISTS', base .. 'paused') == 0 then
         got = got + 1
       end
     end
-  until #popped == 0 or got == wanted or single or ghosts >= 100
+  until #popped < 2 * asked or got == wanted or single or ghosts >= 100
   zadd(active, leases)
 elseif process ~= '' then
   call('ZREM', base .. 'hungry', process) -- a first write that full memory lets through

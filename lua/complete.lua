@@ -9,8 +9,7 @@ if not record or #ARGV < 5 or (#ARGV - 1) % 4 ~= 0 then return refuse('EMQARG', 
 for i = 4, #ARGV, 4 do
   if ARGV[i] ~= '0' and not int(ARGV[i], 0, MAX_INT) then return refuse('EMQARG', 'complete: keep_ms is not an integer') end
 end
-local bad = mistyped('zset', active) or mistyped('zset', base .. 'pending')
-  or mistyped('hash', base .. 'metrics:completed') or (record > 0 and mistyped('stream', base .. 'stream:completions'))
+local bad = mistyped('zset', active) or mistyped('hash', base .. 'metrics:completed') or (record > 0 and mistyped('stream', base .. 'stream:completions'))
 if bad then return bad end
 
 local now = record > 0 and server_ms()
@@ -44,6 +43,10 @@ for i = 2, #ARGV, 4 do
   codes[#codes + 1] = code
 end
 
+if #lapsed > 0 then
+  bad = mistyped('zset', base .. 'pending')
+  if bad then return bad end
+end
 zrem(active, held)
 zrem(base .. 'pending', lapsed)
 chunked(rows, function(...) return call('DEL', ...) end)

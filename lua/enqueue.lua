@@ -4,11 +4,7 @@
 -- Answers per job: 1 landed, 0 the id exists. All or nothing on a refusal.
 -- Cost: per job one HSET; per call one EXISTS, one ZADD a set, one HINCRBY.
 local pending, schedule, base = KEYS[1], KEYS[2], KEYS[3]
-local now = server_ms()
-
-local bad = mistyped('zset', pending) or mistyped('zset', schedule) or mistyped('zset', base .. 'hungry')
-  or mistyped('hash', base .. 'metrics:enqueued')
-if bad then return bad end
+local now, earliest -- looked at only when a job has a delay
 
 -- Shape: every job is looked at before the first is written. A plain job (now, no fields) takes the short way.
 local rows, starts, runs, priorities = {}, {}, {}, {}
@@ -37,6 +33,7 @@ while i <= total do
     i = i + 4 + 2 * fields
   end
   if delay ~= '' then
+    now = now or server_ms()
     local run = run_at(delay, now)
     if not run then return refuse('EMQARG', 'enqueue: delay is not canonical milliseconds') end
     if run > 0 then runs[n] = run end
@@ -44,8 +41,16 @@ while i <= total do
 end
 if n == 0 then return refuse('EMQARG', 'enqueue: no job') end
 
-local before = call('ZCARD', pending)
-local earliest = first_score(schedule)
+-- Only what will be touched is looked at: a single job in an empty queue must be cheap.
+local bad = mistyped('zset', pending) or mistyped('hash', base .. 'metrics:enqueued')
+local before = not bad and call('ZCARD', pending)
+if before == 0 then bad = mistyped('zset', base .. 'hungry') end
+if not bad and now then
+  bad = mistyped('zset', schedule)
+  earliest = not bad and first_score(schedule)
+end
+if bad then return bad end
+
 local some_exist = chunked(rows, function(...) return call('EXISTS', ...) end) > 0
 
 local answers, seen, landed, now_list, later_list = {}, {}, 0, {}, {}

@@ -208,7 +208,9 @@ describeTransition('complete', (table) => {
     [...good, 'more'],
   ]);
   table.refuses('refuses the whole call for one bad item', given, [[...good, B, '1', 'long', 'r']]);
-  table.refusesTypes([1, A, 1, 0, 'r'], ['active', 'pending', 'metrics:completed', 'stream:completions'], given);
+  table.refusesTypes([1, A, 1, 0, 'r'], ['active', 'metrics:completed', 'stream:completions'], given);
+  // touched only by a claim that lapsed
+  table.refusesTypes([0, A, 1, 0, 'r'], ['pending'], (queue) => queue.lapsed(A));
 
   it('needs no stream where recording is off', async () => {
     const { queue } = table;

@@ -251,7 +251,8 @@ describeTransition('enqueue', (table) => {
     [A, 'p', '', '0', B, 'p', 'soon', '0'],
     [A, 'p', '', '0', 'mine', 'p', '', '0'],
   ]);
-  table.refusesTypes([A, 'p', '', 0], ['pending', 'schedule', 'hungry', 'metrics:enqueued']);
+  table.refusesTypes([A, 'p', '', 0], ['pending', 'hungry', 'metrics:enqueued']);
+  table.refusesTypes([A, 'p', '500', 0], ['schedule']); // touched only by a job with a delay
 
   it('keeps every byte of a payload', async () => {
     const payload = Buffer.from([...Array(256).keys()]);

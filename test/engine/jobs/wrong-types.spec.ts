@@ -11,8 +11,8 @@ describe('a key of another type (C150)', () => {
   const stage = useStage();
 
   const CALLS: [keyof Jobs, (jobs: Jobs) => Promise<unknown>, keys: string[]][] = [
-    ['enqueue', (jobs) => jobs.enqueue('q', 'a'), ['pending', 'schedule', 'metrics:enqueued']],
-    ['enqueueMany', (jobs) => jobs.enqueueMany('q', [{ name: 'a' }]), ['pending', 'schedule']],
+    ['enqueue', (jobs) => jobs.enqueue('q', 'a', 1, { delayMs: 9 }), ['pending', 'schedule', 'metrics:enqueued']],
+    ['enqueueMany', (jobs) => jobs.enqueueMany('q', [{ name: 'a' }]), ['pending', 'metrics:enqueued']],
     ['claim', (jobs) => jobs.claim('q', { leaseMs: 1000 }), ['pending', 'active']],
     ['complete', (jobs) => jobs.complete('q', ID, '1'), ['active', 'metrics:completed']],
     ['retry', (jobs) => jobs.retry('q', ID, '1', { maxAttempts: 1 }), ['active', 'schedule', 'dead', 'metrics:failed']],
