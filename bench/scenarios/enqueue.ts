@@ -13,7 +13,7 @@ export const enqueue: Scenario = {
   figures: [RATE, SERVER_CPU, NODE_CPU],
   async measure(bench) {
     const warmUp = bench.quick ? 1_000 : 10_000;
-    const jobs = bench.quick ? 4_000 : 50_000;
+    const jobs = bench.quick ? 4_000 : 200_000;
     const session = await bench.adapter.connect(bench.url);
     const producer = await session.producer(QUEUE);
     await enqueueAll(producer, 0, warmUp);
