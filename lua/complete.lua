@@ -9,7 +9,8 @@ if not record or #ARGV < 5 or (#ARGV - 1) % 4 ~= 0 then return refuse('EMQARG', 
 for i = 4, #ARGV, 4 do
   if ARGV[i] ~= '0' and not int(ARGV[i], 0, MAX_INT) then return refuse('EMQARG', 'complete: keep_ms is not an integer') end
 end
-local bad = mistyped('zset', active) or mistyped('hash', base .. 'metrics:completed') or (record > 0 and mistyped('stream', base .. 'stream:completions'))
+local bad = mistyped('zset', active) or mistyped('hash', base .. 'metrics:completed')
+  or (record > 0 and mistyped('stream', base .. 'stream:completions'))
 if bad then return bad end
 
 local now = record > 0 and server_ms()
