@@ -31,6 +31,8 @@ export interface Client {
   /** Called once, when the connection is over for whatever reason. */
   onEnd(listener: () => void): void;
   onError(listener: (error: Error) => void): void;
+  /** Cluster only: a node has come or gone. The connection as a whole lives on, what is known of its nodes does not. */
+  onNodes(listener: () => void): void;
   /** Bytes written between the two go out together. */
   cork(): void;
   uncork(): void;
@@ -203,6 +205,10 @@ class RedisClient extends LibraryClient<Redis> implements Client {
     this.client.on('message', listener);
   }
 
+  onNodes(): void {
+    // one node, which comes and goes with the client
+  }
+
   cork(): void {
     this.socket?.cork();
   }
@@ -262,6 +268,11 @@ class ClusterClient extends LibraryClient<Cluster> implements Client {
 
   onMessage(listener: (channel: string, message: string) => void): void {
     this.client.on('smessage', listener);
+  }
+
+  onNodes(listener: () => void): void {
+    this.client.on('+node', listener);
+    this.client.on('-node', listener);
   }
 
   cork(): void {

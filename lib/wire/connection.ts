@@ -21,6 +21,8 @@ export interface ConnectionEvents {
   /** Connected, the fence passed; again after every reconnect. */
   up(): void;
   down(reason: EchoError): void;
+  /** Cluster only: what was learnt of queues may no longer hold. */
+  nodesChanged?(): void;
 }
 
 const END_PAUSE_MS = 20;
@@ -279,8 +281,7 @@ export class Connection {
 
   /** The server's run id, and whether it is a primary at all: a demoted one looks alive. */
   private async learn(client: Client): Promise<void> {
-    this.nonce = base62(randomBytes(8).readBigUInt64BE());
-    this.runIds.clear();
+    this.forget();
     if (client.cluster) return;
     const [server, replication] = await Promise.all([client.info('server', ''), client.info('replication', '')]);
     if (isReplica(replication)) throw new Error('the server is a replica');
@@ -288,8 +289,18 @@ export class Connection {
     if (runId) this.runIds.set('', runId);
   }
 
+  /** A new epoch: another server, or another node, may stand where the last one did. */
+  private forget(): void {
+    this.nonce = base62(randomBytes(8).readBigUInt64BE());
+    this.runIds.clear();
+  }
+
   private adopt(client: Client): void {
     this.client = client;
+    client.onNodes(() => {
+      this.forget();
+      for (const listener of this.listeners) listener.nodesChanged?.();
+    });
     this.dialling = undefined;
     this.upSince = this.clock.monotonic();
     this.lastFault = undefined;

@@ -24,7 +24,8 @@ export class Executor {
     private readonly firstTouch?: (keys: QueueKeys) => Promise<void>,
   ) {
     // Another connection may mean another server: what was learnt of its queues no longer holds.
-    if (firstTouch) connection.listen({ up: () => this.touched.clear(), down: () => undefined });
+    const forget = () => this.touched.clear();
+    if (firstTouch) connection.listen({ up: forget, nodesChanged: forget, down: () => undefined });
   }
 
   private readonly touched = new Map<string, Promise<void>>();
