@@ -56,14 +56,11 @@ export class EchoMq {
     this.connection = connection;
     this.metronome = metronome;
     this.minting = new Minting(executor, keyspace, clock, metronome, process);
-    this.faults = new FaultReporter(settings.onError, clock);
+    this.faults = new FaultReporter(settings.onError, settings.onReconnected, clock);
     let lostAt: number | undefined;
     connection.listen({
       up: () => {
-        if (lostAt !== undefined) {
-          this.faults.forget();
-          settings.onReconnected(Math.round(clock.monotonic() - lostAt));
-        }
+        if (lostAt !== undefined) this.faults.over(Math.round(clock.monotonic() - lostAt));
         lostAt = undefined;
         this.minting.renew().catch((error) => this.fault(error));
       },

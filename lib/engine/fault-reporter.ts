@@ -11,6 +11,7 @@ export class FaultReporter {
 
   constructor(
     private readonly onError: (error: EchoError) => void,
+    private readonly onReconnected: (awayMs: number) => void,
     private readonly clock: Clock,
   ) {}
 
@@ -20,17 +21,22 @@ export class FaultReporter {
     if (now - (this.said.get(words) ?? Number.NEGATIVE_INFINITY) < SAID_AGAIN_AFTER_MS) return;
     if (this.said.size >= MOST_REMEMBERED) this.said.clear();
     this.said.set(words, now);
+    this.tell(() => this.onError(error));
+  }
+
+  /** The trouble is over: the next of its kind is news. */
+  over(awayMs: number): void {
+    this.said.clear();
+    this.tell(() => this.onReconnected(awayMs));
+  }
+
+  private tell(call: () => void): void {
     try {
-      this.onError(error);
+      call();
     } catch (thrown) {
       queueMicrotask(() => {
         throw thrown; // the app's own fault: seen, but not in the middle of our work
       });
     }
-  }
-
-  /** The trouble is over: the next of its kind is news. */
-  forget(): void {
-    this.said.clear();
   }
 }

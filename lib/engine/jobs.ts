@@ -202,25 +202,21 @@ export class Jobs {
   }
 
   /** Moves jobs whose time has come to pending. Consumers do this by themselves. */
-  promote(queue: string, options: { limit?: number } = {}): Promise<wire.Promoted> {
-    return this.attempt(() => {
-      assertKnownKeys(options, LIMIT_KEYS, 'promote options');
-      const { limit = 1000 } = options;
-      assertInteger(limit, 'limit', 1, 1000);
-      return this.run(wire.promote, this.parts.keyspace.queue(queue), { limit });
-    });
+  async promote(queue: string, options: { limit?: number } = {}): Promise<wire.Promoted> {
+    assertKnownKeys(options, LIMIT_KEYS, 'promote options');
+    const { limit = 1000 } = options;
+    assertInteger(limit, 'limit', 1, 1000);
+    return this.run(wire.promote, this.parts.keyspace.queue(queue), { limit });
   }
 
   /** Takes back jobs whose lease has lapsed. Consumers do this by themselves. */
-  reap(queue: string, options: { limit?: number; maxStalls?: number } = {}): Promise<wire.Reaped> {
-    return this.attempt(() => {
-      assertKnownKeys(options, REAP_KEYS, 'reap options');
-      const { limit = 1000, maxStalls = 2 } = options;
-      assertInteger(limit, 'limit', 1, 1000);
-      assertInteger(maxStalls, 'maxStalls', 0);
-      const keys = this.parts.keyspace.queue(queue);
-      return this.run(wire.reap, keys, { limit, maxStalls, epoch: this.parts.epoch(keys) ?? '', record: 0 });
-    });
+  async reap(queue: string, options: { limit?: number; maxStalls?: number } = {}): Promise<wire.Reaped> {
+    assertKnownKeys(options, REAP_KEYS, 'reap options');
+    const { limit = 1000, maxStalls = 2 } = options;
+    assertInteger(limit, 'limit', 1, 1000);
+    assertInteger(maxStalls, 'maxStalls', 0);
+    const keys = this.parts.keyspace.queue(queue);
+    return this.run(wire.reap, keys, { limit, maxStalls, epoch: this.parts.epoch(keys) ?? '', record: 0 });
   }
 
   /** Puts a dead job back to pending. With `fresh` the attempts so far no longer count against the cap. */
@@ -290,8 +286,8 @@ export class Jobs {
   }
 
   /** Sizes and totals, from one consistent look. */
-  counts(queue: string): Promise<wire.Counts> {
-    return this.attempt(() => this.run(wire.counts, this.parts.keyspace.queue(queue), undefined));
+  async counts(queue: string): Promise<wire.Counts> {
+    return this.run(wire.counts, this.parts.keyspace.queue(queue), undefined);
   }
 
   async get(queue: string, id: string): Promise<JobView | undefined> {
@@ -408,10 +404,6 @@ export class Jobs {
     };
     const answer = await this.parts.executor.run(step, keys, call, this.parts.requestTimeoutMs, onResend);
     return { answer, resent };
-  }
-
-  private async attempt<T>(act: () => Promise<T>): Promise<T> {
-    return act();
   }
 }
 

@@ -40,6 +40,8 @@ export class Pump implements ConsumerHost, SubscriberEvents {
   readonly maxPayloadBytes: number;
   readonly process: string;
   private readonly consumers = new Map<string, Consumer>();
+  /** Closed by somebody before us, and not yet done. */
+  private readonly leaving = new Set<Consumer>();
   private readonly pulse: Beat;
   private subscriber: Subscriber | undefined;
   private marked = new Set<Consumer>();
@@ -93,7 +95,7 @@ export class Pump implements ConsumerHost, SubscriberEvents {
   /** Closes every consumer. `others` resolves without the handler it is called from, `all` with it. */
   close(): { others: Promise<unknown>; all: Promise<unknown> } {
     this.closing = true;
-    const consumers = [...this.consumers.values()];
+    const consumers = [...this.consumers.values(), ...this.leaving];
     return {
       others: Promise.all(consumers.map((consumer) => consumer.close())),
       all: Promise.all(consumers.map((consumer) => consumer.drained())),
@@ -134,6 +136,8 @@ export class Pump implements ConsumerHost, SubscriberEvents {
 
   async withdraw(consumer: Consumer): Promise<void> {
     this.consumers.delete(consumer.queue);
+    this.leaving.add(consumer);
+    queueMicrotask(() => consumer.drained().then(() => this.leaving.delete(consumer)));
     this.subscriber?.remove(consumer.keys);
     try {
       await this.pulse.remove(consumer);

@@ -71,7 +71,7 @@ export class Connection {
 
   /** Cluster only: what `INFO server` says on the node that holds a queue, so that its epoch can name the run. */
   async learnQueue(keys: QueueKeys): Promise<void> {
-    const server = (await this.client?.info('server', keys.base)) ?? '';
+    const server = (await this.client?.info('server', keys.base).catch(raise)) ?? '';
     const runId = /^run_id:(\w+)/m.exec(server)?.[1];
     if (runId) this.runIds.set(keys.base, runId);
   }
@@ -113,7 +113,7 @@ export class Connection {
   /** One step through the keyspace of the node that holds a queue. */
   async scan(keys: QueueKeys, cursor: string, pattern: string, count: number): Promise<Reply> {
     const client = this.client ?? (await this.nextClient());
-    return client.scan(keys.base, cursor, pattern, count);
+    return client.scan(keys.base, cursor, pattern, count).catch(raise);
   }
 
   /** Milliseconds in which nothing was answered although something was asked; 0 when nothing is. */
@@ -326,6 +326,10 @@ export class Connection {
       this.clock.after(ms, resolve);
     });
   }
+}
+
+function raise(error: unknown): never {
+  throw asEchoError(error);
 }
 
 /** What `INFO replication` says of a server that only follows another. */

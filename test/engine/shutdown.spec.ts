@@ -47,6 +47,27 @@ describeWithProcess('closing', () => {
     await expectInvariants(server.client(), 'q');
   });
 
+  it.each(['consumer.close()', 'echo.drain()'])('waits for handlers that %s is waiting for already', async (first) => {
+    const echo = await rig.connect();
+    const gates = new Gates();
+    const consumer = echo.consume('q', {}, gates.handler);
+    await echo.jobs.enqueue('q', 'job');
+    const run = await gates.run(1);
+    const earlier = first === 'echo.drain()' ? echo.drain() : consumer.close();
+    let closed = false;
+    const closing = echo.close().then(() => {
+      closed = true;
+    });
+    expect(await echo.jobs.counts('q')).toMatchObject({ active: 1 }); // over sockets that are still there
+    expect(closed).toBe(false);
+    run.end();
+    await closing;
+    await earlier;
+    const client = server.client();
+    expect(await client.hget('emq:{q}:metrics:completed', 'count')).toBe('1');
+    await expectInvariants(client, 'q');
+  });
+
   it('resolves while it still looks for a server, and the opening call rejects', async () => {
     const echo = rig.create({ connection: `redis://127.0.0.1:${await freePort()}` });
     const opening = echo.open();
