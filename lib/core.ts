@@ -1,10 +1,11 @@
 export { EchoBulkError } from './engine/bulk-error.js';
-export type { Consumer, ConsumerEvents } from './engine/consumer.js';
+export type { Consumer, ConsumerEvents, DeadJob } from './engine/consumer.js';
 export type { ConsumerOptions } from './engine/consumer-options.js';
 export { EchoMq } from './engine/echomq.js';
 export type { EnqueueOptions } from './engine/enqueue-options.js';
 export type { EnqueueResult } from './engine/enqueuer.js';
 export type { Handler } from './engine/handler.js';
+export type { EchoMqHealth, HealthOptions, QueueHealth } from './engine/health.js';
 export type { Job } from './engine/job.js';
 export type { JobView } from './engine/job-view.js';
 export type { ClaimedJob, EnqueueEntry, Jobs, Page } from './engine/jobs.js';
@@ -27,6 +28,7 @@ export {
   Discard,
   type ExtendOutcome,
   JobAborted,
+  NotHandled,
   type Outcome,
   type RetryOutcome,
   Snooze,

@@ -3,7 +3,7 @@
 -- given back uncounted, once.
 -- KEYS active pending dead base
 -- ARGV limit, max_stalls, epoch ('' when unknown), record
--- Answers requeued, died, next deadline or -1, milliseconds until then or -1.
+-- Answers requeued, died, next deadline or -1, milliseconds until then or -1, then the ids of those that died.
 local active, pending, dead, base = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local limit = int(ARGV[1] or '', 1, 1000)
 local max_stalls = int(ARGV[2] or '', 0, MAX_INT)
@@ -23,7 +23,7 @@ end
 local now = server_ms()
 local this_run = run_of(ARGV[3])
 local lapsed = call('ZRANGEBYSCORE', active, '-inf', now, 'LIMIT', 0, limit)
-local requeued, died, stalled = {}, 0, 0
+local requeued, dead_ids, stalled = {}, {}, 0
 if #lapsed > 0 then
   local before = call('ZCARD', pending)
   zrem(active, lapsed)
@@ -44,7 +44,7 @@ if #lapsed > 0 then
       end
       if text then
         bury(base, id, row, r[1], text, record, now)
-        died = died + 1
+        dead_ids[#dead_ids + 1] = id
       else
         if restarted then
           call('HSET', row, 'uncharged', one_more(r[7]), 'lease_epoch', '-')
@@ -57,9 +57,10 @@ if #lapsed > 0 then
   end
   zadd(pending, requeued)
   count(base, 'stalled', stalled)
-  count(base, 'failed', died)
+  count(base, 'failed', #dead_ids)
   if #requeued > 0 then wake_if_new(base, before) end
 end
 local next_at = first_score(active)
-if not next_at then return { #requeued / 2, died, -1, -1 } end
-return { #requeued / 2, died, next_at, math.max(0, next_at - now) }
+local answer = { #requeued / 2, #dead_ids, next_at or -1, next_at and math.max(0, next_at - now) or -1 }
+for i = 1, #dead_ids do answer[4 + i] = dead_ids[i] end
+return answer

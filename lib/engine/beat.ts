@@ -12,6 +12,8 @@ export interface Led {
   readonly keys: QueueKeys;
   readonly settings: { readonly maxStalls: number };
   claimable(): void;
+  /** Jobs that a reap has buried. */
+  buried(ids: readonly string[]): void;
   /** Sends, and if the queue's consumer is idle here, has it claim right behind. */
   behind<T>(send: () => T): T;
 }
@@ -19,6 +21,8 @@ export interface Led {
 interface Duty {
   queue: Led;
   leads: boolean;
+  /** Since when the answer to a beat has been due, on our monotonic clock; undefined when the last one was answered. */
+  owedSince: number | undefined;
   /** A new earliest time that was heard of while it was not known who leads, on our monotonic clock. */
   heard: number | undefined;
   promoting: Alarm;
@@ -105,6 +109,7 @@ export class Beat {
     const duty: Duty = {
       queue,
       leads: false,
+      owedSince: this.now(),
       heard: undefined,
       promoting: new Alarm(this.host.metronome, this.now, () => this.promote(duty)),
       reaping: new Alarm(this.host.metronome, this.now, () => this.reap(duty)),
@@ -147,6 +152,11 @@ export class Beat {
     return [...this.duties.values()].filter((duty) => duty.leads).map((duty) => duty.queue.keys.queue);
   }
 
+  /** Since when a queue's beat has been due or unanswered; undefined when the last one was answered. */
+  owedSince(queue: string): number | undefined {
+    return this.duties.get(queue)?.owedSince;
+  }
+
   private async beat(): Promise<void> {
     if (this.beating) {
       this.again = true;
@@ -173,6 +183,8 @@ export class Beat {
   }
 
   private async lead(group: Duty[]): Promise<void> {
+    const now = this.now();
+    for (const duty of group) duty.owedSince ??= now;
     try {
       const call = { process: this.host.process, ttlMs: LEADERSHIP_MS };
       const standings = await lead(
@@ -181,6 +193,7 @@ export class Beat {
         call,
       );
       group.forEach((duty, i) => {
+        duty.owedSince = undefined;
         if (this.duties.get(duty.queue.keys.queue) === duty) this.stand(duty, standings[i]);
       });
     } catch (error) {
@@ -222,7 +235,8 @@ export class Beat {
     try {
       const epoch = this.host.epoch(keys) ?? '';
       const call = { limit: PER_CALL, maxStalls: settings.maxStalls, epoch, record: 0 };
-      const { nextInMs } = await this.host.executor.run(reap, keys, call);
+      const { nextInMs, deadIds } = await this.host.executor.run(reap, keys, call);
+      if (deadIds.length > 0) duty.queue.buried(deadIds);
       return duty.leads ? nextInMs : undefined;
     } catch (error) {
       this.host.fault(asEchoError(error));

@@ -66,6 +66,7 @@ export class Claims {
   private listening = false;
   private backingOff = false;
   private tookThisTurn = false;
+  private owed: number | undefined;
   private readonly arrivals: Arrival[] = [];
   /** Claims under way that bring jobs from behind those we gave back: theirs go back too, so that the order stays. */
   private recalled = 0;
@@ -77,10 +78,25 @@ export class Claims {
     private readonly keys: QueueKeys,
     private readonly leaseMs: number,
     private readonly claimant: Claimant,
-  ) {}
+  ) {
+    this.due();
+  }
 
   get underWay(): number {
     return this.claims;
+  }
+
+  /**
+   * Since when a claim's answer has been due, by the monotonic clock: the first is due from the start, then one is from
+   * when it is sent or should be. Undefined when the last one was answered and nothing has been heard of since.
+   */
+  get owedSince(): number | undefined {
+    return this.owed;
+  }
+
+  /** A slot is free and something is claimable: a claim should be on its way, or about to be. */
+  due(): void {
+    this.owed ??= this.host.clock.monotonic();
   }
 
   /** While true, what a claim brings is not started. */
@@ -120,6 +136,7 @@ export class Claims {
 
   /** The claimant is open again. Closing took us off the list of the hungry, behind a claim that is under way. */
   reopened(): void {
+    if (this.owed !== undefined) this.owed = this.host.clock.monotonic(); // closed, it owed nothing
     this.parked = false;
     this.woken = this.claims > 0;
   }
@@ -195,6 +212,7 @@ export class Claims {
     this.asked += count;
     const { host, keys, leaseMs } = this;
     const sentAt = host.clock.monotonic();
+    this.owed ??= sentAt;
     const call = { leaseMs, count, epoch: host.epoch(keys), process: host.process };
     host.inScope(() =>
       host.executor.run(claim, keys, call).then(
@@ -218,6 +236,7 @@ export class Claims {
    * on travel together: the server would wait while this process works, and the other way round.
    */
   private arrive(arrival: Arrival): void {
+    this.owed = undefined;
     if (this.tookThisTurn) this.arrivals.push(arrival);
     else this.receive(arrival);
   }

@@ -1,10 +1,8 @@
-import { assertSize, isDelay } from '../kernel/arguments.js';
-import { type Backoff, DEFAULT_BACKOFF, waitAfter } from '../kernel/backoff.js';
 import type { Codec } from '../kernel/codec.js';
 import { type EchoError, EchoStateError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
-import { type Discard, type Outcome, onPurpose, type RetryOutcome, type Snooze } from '../kernel/outcome.js';
-import type { ClaimedRow } from '../wire/transitions/index.js';
+import type { Outcome, RetryOutcome } from '../kernel/outcome.js';
+import { type ClaimedRow, get } from '../wire/transitions/index.js';
 import { ClaimAhead } from './claim-ahead.js';
 import { Claims, type ClaimsHost } from './claims.js';
 import { Conditions } from './conditions.js';
@@ -13,15 +11,41 @@ import { Events } from './events.js';
 import { failureText } from './failure-text.js';
 import { callingJob, type Handler } from './handler.js';
 import { type Batch, Job } from './job.js';
+import { viewOf } from './job-view.js';
 import { Leases } from './leases.js';
 import { type Settlement, Settler } from './settler.js';
 import { Slots } from './slots.js';
+import { encodedResult, verdictOn } from './verdict.js';
+
+/** Where a failed job went. */
+type Where = 'scheduled' | 'pending' | 'dead';
+
+/** A job in the morgue, and why. */
+export interface DeadJob {
+  readonly queue: string;
+  readonly id: string;
+  readonly name: string;
+  readonly data: unknown;
+  /** Claims so far. */
+  readonly attempts: number;
+  /** Claims that were charged. */
+  readonly attempt: number;
+  /** What the row keeps: of an error its stack. */
+  readonly reason: string;
+}
 
 export interface ConsumerEvents {
   /** The server has taken the completion. */
   completed: [job: Job, result: unknown];
   /** An attempt failed; `outcome` says where the job went. */
-  failed: [job: Job, error: unknown, outcome: 'scheduled' | 'pending' | 'dead'];
+  failed: [job: Job, error: unknown, outcome: Where];
+  /**
+   * A job died: a handler here used up its attempts or discarded it, or its lease lapsed too often, which the one process
+   * that leads the queue tells. Of deaths by hand (`jobs.retry`, `jobs.reap`) the caller knows.
+   */
+  dead: [job: DeadJob];
+  /** Nobody here handles jobs of this name: it was put back for a while, uncharged. */
+  unhandled: [job: Job];
   /** Somebody else has the job, or will have: what this run does no longer counts. */
   'lease-lost': [job: Job, why: string];
   /** The server, or the way to it, is in trouble; the consumer goes on by itself. */
@@ -71,7 +95,7 @@ export class Consumer extends Events<ConsumerEvents> {
     readonly settings: Readonly<ConsumerSettings>,
     handler: Handler,
   ) {
-    super(['completed', 'failed', 'lease-lost', 'error']);
+    super(['completed', 'failed', 'dead', 'unhandled', 'lease-lost', 'error']);
     const { executor, metronome, clock } = host;
     const { concurrency, timeoutMs, leaseMs, claimAhead } = settings;
     const fault = (error: EchoError) => this.fault(error);
@@ -173,7 +197,36 @@ export class Consumer extends Events<ConsumerEvents> {
 
   /** @internal the server says that something is claimable */
   claimable(): void {
+    if (this.hasFreeSlot) this.claims.due();
     this.claims.claimable();
+  }
+
+  /** @internal */
+  get hasFreeSlot(): boolean {
+    return this.slots.running < this.settings.concurrency;
+  }
+
+  /** @internal since when a claim's answer has been due; undefined when none is */
+  get claimOwedSince(): number | undefined {
+    return this.claims.owedSince;
+  }
+
+  /** @internal its lead has found their leases lapsed too often; they lie in the morgue */
+  buried(ids: readonly string[]): void {
+    if (!this.heard('dead')) return;
+    const { executor, codec } = this.host;
+    executor.run(get, this.keys, ids).then(
+      (rows) => {
+        ids.forEach((id, i) => {
+          const row = rows[i]; // none: trimmed meanwhile
+          if (!row) return;
+          const { name, data, attempts, uncharged, lastError = '' } = viewOf(id, row, codec);
+          const attempt = attempts - uncharged;
+          this.emit('dead', { queue: this.queue, id, name, data, attempts, attempt, reason: lastError });
+        });
+      },
+      (error) => this.fault(error),
+    );
   }
 
   /** @internal the queue was paused for everybody */
@@ -251,8 +304,7 @@ export class Consumer extends Events<ConsumerEvents> {
   private succeed(job: Job, value: unknown): void {
     let result: string | Buffer;
     try {
-      result = this.host.codec.encodeResult(value);
-      assertSize(result, this.host.maxPayloadBytes, 'the result');
+      result = encodedResult(value, this.host.codec, this.host.maxPayloadBytes);
     } catch (error) {
       this.fail(job, error);
       return;
@@ -265,28 +317,18 @@ export class Consumer extends Events<ConsumerEvents> {
 
   private fail(job: Job, error: unknown): void {
     if (!this.finish(job)) return;
-    const thrown = onPurpose(error);
-    if (job.lost) {
-      // Stopped because the lease was lost: the attempt belongs to whoever has the job now.
-    } else if (thrown === 'snooze' && isDelay((error as Snooze).ms)) {
-      this.settler.release(job, String((error as Snooze).ms));
-    } else if (thrown === 'discard') {
-      this.settler.retry(job, error, 0, 0, (error as Discard).message);
-    } else {
-      const attempts = job.opts?.attempts ?? this.settings.attempts;
-      this.settler.retry(job, error, this.waitBefore(job, error), attempts, failureText(error));
-    }
+    // Stopped because the lease was lost: the attempt belongs to whoever has the job now.
+    if (!job.lost) this.settleFailed(job, error);
     this.slots.start();
   }
 
-  private waitBefore(job: Job, error: unknown): number {
-    const backoff: Backoff = job.opts?.backoff ?? this.settings.backoff;
-    const failures = Math.max(1, job.attempt);
-    try {
-      return waitAfter(backoff, failures, error, Math.random);
-    } catch (fault) {
-      this.fault(new EchoStateError(`the backoff function of queue '${this.queue}' threw: ${failureText(fault)}`));
-      return waitAfter(DEFAULT_BACKOFF, failures, error, Math.random);
+  private settleFailed(job: Job, error: unknown): void {
+    const verdict = verdictOn(error, job, this.settings, (fault) => this.fault(fault));
+    if (verdict.kind === 'retry') {
+      this.settler.retry(job, error, verdict.delayMs, verdict.maxAttempts, verdict.text);
+    } else {
+      this.settler.release(job, String(verdict.delayMs));
+      if (verdict.unhandled) this.emit('unhandled', job);
     }
   }
 
@@ -305,11 +347,18 @@ export class Consumer extends Events<ConsumerEvents> {
       case 'scheduled':
       case 'pending':
       case 'dead':
-        if (settlement.kind === 'retry') this.emit('failed', job, settlement.error, outcome);
+        if (settlement.kind === 'retry') this.failed(job, settlement, outcome);
         break;
       default:
         if (!job.lost) this.lose(job, `its settlement was refused as ${outcome}`);
     }
+  }
+
+  private failed(job: Job, { error, text }: Settlement & { kind: 'retry' }, outcome: Where): void {
+    this.emit('failed', job, error, outcome);
+    if (outcome !== 'dead' || !this.heard('dead')) return;
+    const { queue, id, name, data, attempts, attempt } = job;
+    this.emit('dead', { queue, id, name, data, attempts, attempt, reason: text });
   }
 
   private giveBackReady(): void {

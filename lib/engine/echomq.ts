@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { EchoConfigError, type EchoError, EchoStateError } from '../kernel/errors.js';
 import { base62 } from '../kernel/id.js';
 import { Keyspace, type QueueKeys } from '../kernel/keyspace.js';
+import { type Queue, queueName } from '../kernel/queue.js';
 import { clientFactory } from '../wire/client.js';
 import { Connection } from '../wire/connection.js';
 import { Executor } from '../wire/executor.js';
@@ -11,11 +12,14 @@ import { type ConsumerOptions, consumerSettings } from './consumer-options.js';
 import { Enqueuer } from './enqueuer.js';
 import { FaultReporter } from './fault-reporter.js';
 import { callingJob, type Handler } from './handler.js';
+import { type EchoMqHealth, HealthCheck, type HealthOptions } from './health.js';
+import type { JobNamed } from './job-types.js';
 import { Jobs } from './jobs.js';
 import { Metronome } from './metronome.js';
 import { Minting } from './minting.js';
 import { type EchoMqOptions, type EchoMqSettings, echoMqSettings } from './options.js';
 import { Pump } from './pump.js';
+import { validating } from './validation.js';
 
 const LAST_ANSWERS_MS = 2000;
 
@@ -31,8 +35,10 @@ export class EchoMq {
   private readonly minting: Minting;
   private readonly enqueuer: Enqueuer;
   private readonly pump: Pump;
+  private readonly healthCheck: HealthCheck;
   private readonly faults: FaultReporter;
   private opening: Promise<void> | undefined;
+  private started = false;
   private closing: Promise<void> | undefined;
 
   private constructor(private readonly settings: EchoMqSettings) {
@@ -66,7 +72,7 @@ export class EchoMq {
       },
       down: (reason) => {
         lostAt ??= clock.monotonic();
-        if (reason.retryable) this.fault(reason); // a refusal is told to whoever opens
+        if (reason.retryable || this.started) this.fault(reason); // until then a refusal is told to whoever opens
       },
     });
     this.enqueuer = new Enqueuer(
@@ -89,6 +95,15 @@ export class EchoMq {
       process,
       epochs,
       fault: (error) => this.fault(error),
+    });
+    this.healthCheck = new HealthCheck({
+      connection,
+      executor,
+      keyspace,
+      metronome,
+      clock,
+      consumers: () => this.pump.serving.values(),
+      beatOwedSince: (queue) => this.pump.beatOwedSince(queue),
     });
     this.jobs = new Jobs({
       executor,
@@ -120,22 +135,39 @@ export class EchoMq {
     return new EchoMq(echoMqSettings(options));
   }
 
-  /** Connects; a failure closes what was opened. Idempotent. */
+  /** Connects as `onBoot` says; a failure closes what was opened. Idempotent. */
   open(): Promise<void> {
     this.opening ??= this.start();
     return this.opening;
   }
 
   /**
-   * Runs a queue's jobs in this process. @throws EchoConfigError for an option that makes no sense, or when this process
-   * consumes the queue already
+   * Runs a queue's jobs in this process. Of a queue of `defineQueue` the handler gets a union of jobs that `job.name` tells
+   * apart; where it has schemas, data as they put it out, and a job whose data does not fit is buried ({@link InvalidData}).
+   * Jobs of other names, which somebody may have enqueued by the queue's bare name, come as they are.
+   * @throws EchoConfigError for an option that makes no sense, or when this process consumes the queue already
    */
-  consume(queue: string, options: ConsumerOptions, handler: Handler): Consumer {
-    const keys = this.keyspace.queue(queue);
-    const settings = consumerSettings(options, `consume('${queue}')`);
-    if (typeof handler !== 'function') throw new EchoConfigError(`consume('${queue}') needs a handler function`);
+  consume<Inputs, Outputs>(
+    queue: Queue<Inputs, Outputs>,
+    options: ConsumerOptions,
+    handler: (job: JobNamed<Outputs>) => unknown,
+  ): Consumer;
+  consume(queue: string, options: ConsumerOptions, handler: Handler): Consumer;
+  consume(queue: string | Queue, options: ConsumerOptions, handler: Handler): Consumer {
+    const name = queueName(queue);
+    const keys = this.keyspace.queue(name);
+    const settings = consumerSettings(options, `consume('${name}')`);
+    if (typeof handler !== 'function') throw new EchoConfigError(`consume('${name}') needs a handler function`);
     if (this.closing) throw new EchoStateError('this EchoMq is closed');
-    return this.pump.serve(keys, settings, handler);
+    return this.pump.serve(keys, settings, validating(queue, handler));
+  }
+
+  /**
+   * Does the server answer, and are the queues that this process consumes served? One round trip when called, nothing in
+   * between. A server that is away is an answer too. @throws EchoArgumentError for an option that makes no sense
+   */
+  health(options: HealthOptions = {}): Promise<EchoMqHealth> {
+    return this.healthCheck.look(options);
   }
 
   /** Closes every consumer and consumes nothing more; `jobs` goes on working. Idempotent. */
@@ -153,14 +185,20 @@ export class EchoMq {
   }
 
   private async start(): Promise<void> {
+    const { connectTimeoutMs, onBoot } = this.settings;
+    const waits = onBoot === 'wait';
     try {
-      await this.connection.open(this.settings.connectTimeoutMs);
-      await this.minting.renewWithin(this.settings.connectTimeoutMs);
+      await this.connection.open(connectTimeoutMs, waits);
+      await this.minting.renewWithin(connectTimeoutMs);
     } catch (error) {
-      this.closing ??= this.finish();
-      await this.closing;
-      throw error;
+      // Waiting, it is told as a fault, and goes on being tried.
+      if (!waits || !(error as EchoError).retryable) {
+        this.closing ??= this.finish();
+        await this.closing;
+        throw error;
+      }
     }
+    this.started = true;
   }
 
   private async finish(): Promise<void> {

@@ -15,11 +15,12 @@ export interface Batch {
 }
 
 /** One run of a job, as its handler sees it. */
-export class Job<Data = unknown> {
+export class Job<Data = unknown, Name extends string = string> {
   readonly queue: string;
   readonly id: string;
   /** Empty when the payload was no envelope; `data` is then the payload itself. */
-  readonly name: string;
+  readonly name: Name;
+  /** On a queue with schemas what its schema puts out. */
   readonly data: Data;
   /** Options that came with the job. */
   readonly opts: Readonly<TravellingOptions> | undefined;
@@ -57,11 +58,11 @@ export class Job<Data = unknown> {
     this.token = row.token;
     this.batch = batch;
     if (envelope === undefined) {
-      this.name = '';
+      this.name = '' as Name;
       this.data = row.payload as Data;
       this.opts = undefined;
     } else {
-      this.name = envelope.name;
+      this.name = envelope.name as Name;
       this.data = envelope.data as Data;
       this.opts = envelope.opts && travellingOptions(envelope.opts); // a codec of somebody's may have let nonsense through
     }

@@ -4,6 +4,7 @@ import { EchoArgumentError, type EchoError } from '../kernel/errors.js';
 import { assertJobId } from '../kernel/id.js';
 import type { Keyspace, QueueKeys } from '../kernel/keyspace.js';
 import type { CancelOutcome, ExtendOutcome, Outcome, RetryOutcome } from '../kernel/outcome.js';
+import { type NamesOf, type Queue, queueName } from '../kernel/queue.js';
 import { JOB_STATES, type ListableState } from '../kernel/state.js';
 import type { Connection } from '../wire/connection.js';
 import type { Executor } from '../wire/executor.js';
@@ -11,38 +12,16 @@ import { everyRow } from '../wire/rows.js';
 import type { Transition } from '../wire/transition.js';
 import * as wire from '../wire/transitions/index.js';
 import { EchoBulkError } from './bulk-error.js';
+import { type Draft, Drafts } from './drafts.js';
 import { delayText, type EnqueueOptions, landingOf } from './enqueue-options.js';
-import type { EnqueueResult, Enqueuer, OutgoingJob } from './enqueuer.js';
+import type { EnqueueResult, Enqueuer } from './enqueuer.js';
 import { failureText } from './failure-text.js';
+import { EchoDataError } from './invalid-data.js';
+import type { DataArguments, EntryFor } from './job-types.js';
 import { envelopeOf, type JobView, viewOf } from './job-view.js';
+import { type ClaimedJob, type EnqueueEntry, KNOWN, type Page } from './jobs-calls.js';
 import type { Minting } from './minting.js';
-
-/** A job that was claimed by hand: whoever has the token may settle it. */
-export interface ClaimedJob {
-  id: string;
-  /** Empty when the payload is no envelope; `data` is then the payload. */
-  name: string;
-  data: unknown;
-  payload: Buffer;
-  attempts: number;
-  token: string;
-}
-
-/** One of many jobs to enqueue. */
-export interface EnqueueEntry {
-  name: string;
-  data?: unknown;
-  opts?: EnqueueOptions;
-}
-
-/** One page of a list. */
-export interface Page {
-  jobs: JobView[];
-  /** Jobs in this state. */
-  total: number;
-  /** Where the next page begins; undefined on the last. */
-  next: number | undefined;
-}
+import { checkData } from './validation.js';
 
 export interface JobsParts {
   executor: Executor;
@@ -61,12 +40,17 @@ const MOST_PER_SWEEP = 1000;
 const PAGE_BYTES = 8_000_000;
 
 /**
- * Everything that can be done to jobs from outside a handler. Every method takes the queue's name first, refuses
- * nonsense with an EchoArgumentError before a byte is sent, and rejects with an EchoError when the server cannot do it.
+ * Everything that can be done to jobs from outside a handler. Every method takes the queue first, by name or as what
+ * `defineQueue` made of it, refuses nonsense with an EchoArgumentError before a byte is sent, and rejects with an EchoError
+ * when the server cannot do it.
  */
 export class Jobs {
+  private readonly drafts: Drafts;
+
   /** @internal */
-  constructor(private readonly parts: JobsParts) {}
+  constructor(private readonly parts: JobsParts) {
+    this.drafts = new Drafts(parts);
+  }
 
   /** An id to enqueue under, now or again. @throws EchoStoreError, retryable, when no node number is leased */
   mintId(): string {
@@ -76,34 +60,59 @@ export class Jobs {
   /**
    * Resolves once the server has the job. Calls made in one turn of the event loop for one queue go out as one script
    * call. After a connection loss an unanswered job is sent again under its id, and so lands once.
+   *
+   * On a queue of `defineQueue` name and data are checked by the compiler. Where it has schemas the data is validated before
+   * anything is sent, and sent as it was given.
+   * @throws EchoDataError, with `issues`, when the data does not fit its schema
    */
-  enqueue(queue: string, name: string, data?: unknown, opts?: EnqueueOptions): Promise<EnqueueResult> {
+  enqueue<Inputs, Name extends NamesOf<Inputs>>(
+    queue: Queue<Inputs, unknown>,
+    name: Name,
+    ...data: DataArguments<Inputs, Name>
+  ): Promise<EnqueueResult>;
+  enqueue(queue: string, name: string, data?: unknown, opts?: EnqueueOptions): Promise<EnqueueResult>;
+  enqueue(queue: string | Queue, name: string, data?: unknown, opts?: EnqueueOptions): Promise<EnqueueResult> {
     try {
-      const keys = this.parts.keyspace.queue(queue);
-      const item = this.item(name, data, opts);
-      if (item.id !== '') return this.parts.enqueuer.add(keys, item);
-      return this.canMint(1).then(() => this.parts.enqueuer.add(keys, { ...item, id: this.mintId() }));
+      const keys = this.keys(queue);
+      const draft = this.drafts.make(name, data, opts);
+      const checking = typeof queue === 'string' ? undefined : checkData(queue, name, data);
+      if (checking === undefined) return this.send(keys, draft);
+      return this.parts.enqueuer.holding(1, checking).then(() => this.send(keys, draft));
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
   /**
-   * Script calls of 500 jobs, in order, each all or nothing; every item is checked before the first is sent.
+   * Script calls of 500 jobs, in order, each all or nothing; every item is checked, and validated where the queue has
+   * schemas, before the first is sent.
+   * @throws EchoArgumentError naming the item, an EchoDataError when its data does not fit
    * @throws EchoBulkError when some of the calls failed, or all: it says which jobs landed, and under which ids to repeat
    */
-  async enqueueMany(queue: string, entries: readonly EnqueueEntry[]): Promise<EnqueueResult[]> {
-    const keys = this.parts.keyspace.queue(queue);
+  enqueueMany<Inputs>(queue: Queue<Inputs, unknown>, entries: readonly EntryFor<Inputs>[]): Promise<EnqueueResult[]>;
+  enqueueMany(queue: string, entries: readonly EnqueueEntry[]): Promise<EnqueueResult[]>;
+  async enqueueMany(queue: string | Queue, entries: readonly EnqueueEntry[]): Promise<EnqueueResult[]> {
+    const keys = this.keys(queue);
     if (!Array.isArray(entries)) throw new EchoArgumentError(`enqueueMany takes an array, got ${show(entries)}`);
+    const checking: Promise<void>[] = [];
     const items = entries.map((entry, i) => {
       try {
-        assertKnownKeys(entry, ENTRY_KEYS, 'item');
-        return this.item(entry.name as string, entry.data, entry.opts as EnqueueOptions | undefined);
+        assertKnownKeys(entry, KNOWN.entry, 'item');
+        const { name, data, opts } = entry as unknown as EnqueueEntry;
+        const draft = this.drafts.make(name, data, opts);
+        const check = typeof queue === 'string' ? undefined : checkData(queue, name, data);
+        if (check !== undefined) {
+          const named = check.catch((error) => Promise.reject(ofItem(i, error)));
+          named.catch(() => undefined); // another item may be refused before this one is known to be
+          checking.push(named);
+        }
+        return draft;
       } catch (error) {
-        throw new EchoArgumentError(`item ${i}: ${(error as Error).message}`, error);
+        throw ofItem(i, error);
       }
     });
     if (items.length === 0) return [];
+    if (checking.length > 0) await this.parts.enqueuer.holding(items.length, Promise.all(checking));
     if (items.some((item) => item.id === '')) {
       await this.canMint(items.length);
       for (const item of items) if (item.id === '') item.id = this.mintId();
@@ -127,9 +136,9 @@ export class Jobs {
   }
 
   /** Takes up to `count` jobs (1 to 500, default 1) for `leaseMs`; an empty array when nothing is claimable. */
-  async claim(queue: string, options: { leaseMs: number; count?: number }): Promise<ClaimedJob[]> {
-    const keys = this.parts.keyspace.queue(queue);
-    assertKnownKeys(options, CLAIM_KEYS, 'claim options');
+  async claim(queue: string | Queue, options: { leaseMs: number; count?: number }): Promise<ClaimedJob[]> {
+    const keys = this.keys(queue);
+    assertKnownKeys(options, KNOWN.claim, 'claim options');
     const { leaseMs, count = 1 } = options;
     assertInteger(leaseMs, 'leaseMs', 1);
     assertInteger(count, 'count', 1, 500);
@@ -143,13 +152,13 @@ export class Jobs {
 
   /** The claim's holder is done. With `keepMs` the row stays that long as `done`, with its result. */
   async complete(
-    queue: string,
+    queue: string | Queue,
     id: string,
     token: string,
     options: { result?: unknown; keepMs?: number } = {},
   ): Promise<Outcome> {
     const keys = this.claimed(queue, id, token);
-    assertKnownKeys(options, COMPLETE_KEYS, 'complete options');
+    assertKnownKeys(options, KNOWN.complete, 'complete options');
     const { keepMs = 0 } = options;
     assertInteger(keepMs, 'keepMs', 0);
     const result = this.parts.codec.encodeResult(options.result);
@@ -163,13 +172,13 @@ export class Jobs {
 
   /** The attempt failed. At `maxAttempts` charged attempts the job is buried; 0 buries it at once. */
   async retry(
-    queue: string,
+    queue: string | Queue,
     id: string,
     token: string,
     options: { maxAttempts: number; delayMs?: number; error?: unknown },
   ): Promise<RetryOutcome> {
     const keys = this.claimed(queue, id, token);
-    assertKnownKeys(options, RETRY_KEYS, 'retry options');
+    assertKnownKeys(options, KNOWN.retry, 'retry options');
     const { maxAttempts, delayMs = 0 } = options;
     assertInteger(maxAttempts, 'maxAttempts', 0);
     assertInteger(delayMs, 'delayMs', 0);
@@ -184,48 +193,53 @@ export class Jobs {
   }
 
   /** Gives a job back unfinished; the attempt is not charged. */
-  async release(queue: string, id: string, token: string, options: { delayMs?: number } = {}): Promise<Outcome> {
+  async release(
+    queue: string | Queue,
+    id: string,
+    token: string,
+    options: { delayMs?: number } = {},
+  ): Promise<Outcome> {
     const keys = this.claimed(queue, id, token);
-    assertKnownKeys(options, DELAY_KEYS, 'release options');
+    assertKnownKeys(options, KNOWN.release, 'release options');
     const delay = delayText(options.delayMs ?? 0, 'delayMs');
     const { answer, resent } = await this.settle(wire.release, keys, [{ id, token, delay }]);
     return resent && isLost(answer) ? 'ok' : answer;
   }
 
   /** Renews the lease: it then ends `leaseMs` from the server's now. `cancelled` means renewed, but asked to stop. */
-  async extend(queue: string, id: string, token: string, options: { leaseMs: number }): Promise<ExtendOutcome> {
+  async extend(queue: string | Queue, id: string, token: string, options: { leaseMs: number }): Promise<ExtendOutcome> {
     const keys = this.claimed(queue, id, token);
-    assertKnownKeys(options, LEASE_KEYS, 'extend options');
+    assertKnownKeys(options, KNOWN.extend, 'extend options');
     assertInteger(options.leaseMs, 'leaseMs', 1);
     const [outcome] = await this.run(wire.extend, keys, { leaseMs: options.leaseMs, items: [{ id, token }] });
     return outcome!;
   }
 
   /** Moves jobs whose time has come to pending. Consumers do this by themselves. */
-  async promote(queue: string, options: { limit?: number } = {}): Promise<wire.Promoted> {
-    assertKnownKeys(options, LIMIT_KEYS, 'promote options');
+  async promote(queue: string | Queue, options: { limit?: number } = {}): Promise<wire.Promoted> {
+    assertKnownKeys(options, KNOWN.promote, 'promote options');
     const { limit = 1000 } = options;
     assertInteger(limit, 'limit', 1, 1000);
-    return this.run(wire.promote, this.parts.keyspace.queue(queue), { limit });
+    return this.run(wire.promote, this.keys(queue), { limit });
   }
 
   /** Takes back jobs whose lease has lapsed. Consumers do this by themselves. */
-  async reap(queue: string, options: { limit?: number; maxStalls?: number } = {}): Promise<wire.Reaped> {
-    assertKnownKeys(options, REAP_KEYS, 'reap options');
+  async reap(queue: string | Queue, options: { limit?: number; maxStalls?: number } = {}): Promise<wire.Reaped> {
+    assertKnownKeys(options, KNOWN.reap, 'reap options');
     const { limit = 1000, maxStalls = 2 } = options;
     assertInteger(limit, 'limit', 1, 1000);
     assertInteger(maxStalls, 'maxStalls', 0);
-    const keys = this.parts.keyspace.queue(queue);
+    const keys = this.keys(queue);
     return this.run(wire.reap, keys, { limit, maxStalls, epoch: this.parts.epoch(keys) ?? '', record: 0 });
   }
 
   /** Puts a dead job back to pending. With `fresh` the attempts so far no longer count against the cap. */
-  async reprocess(queue: string, id: string, options: { fresh?: boolean } = {}): Promise<Outcome> {
-    assertKnownKeys(options, FRESH_KEYS, 'reprocess options');
+  async reprocess(queue: string | Queue, id: string, options: { fresh?: boolean } = {}): Promise<Outcome> {
+    assertKnownKeys(options, KNOWN.reprocess, 'reprocess options');
     assertJobId(id);
     const { fresh = false } = options;
     assertBoolean(fresh, 'fresh', EchoArgumentError);
-    const { answer, resent } = await this.settle(wire.reprocess, this.parts.keyspace.queue(queue), {
+    const { answer, resent } = await this.settle(wire.reprocess, this.keys(queue), {
       fresh,
       ids: [id],
     });
@@ -233,37 +247,41 @@ export class Jobs {
   }
 
   /** Removes a job that nobody is running. */
-  async remove(queue: string, id: string): Promise<Outcome> {
+  async remove(queue: string | Queue, id: string): Promise<Outcome> {
     assertJobId(id);
-    const { answer, resent } = await this.settle(wire.remove, this.parts.keyspace.queue(queue), [id]);
+    const { answer, resent } = await this.settle(wire.remove, this.keys(queue), [id]);
     return resent && answer === 'gone' ? 'ok' : answer;
   }
 
   /** Removes a job that has not started; asks a running one to stop, which fires its handler's signal. */
-  async cancel(queue: string, id: string): Promise<CancelOutcome> {
+  async cancel(queue: string | Queue, id: string): Promise<CancelOutcome> {
     assertJobId(id);
-    const { answer, resent } = await this.settle(wire.cancel, this.parts.keyspace.queue(queue), [id]);
+    const { answer, resent } = await this.settle(wire.cancel, this.keys(queue), [id]);
     return resent && answer === 'gone' ? 'removed' : answer;
   }
 
   /** Gives a job that waits for its time another time. `wrong_state`: it does not wait (any more). */
-  async reschedule(queue: string, id: string, options: { delayMs?: number; runAt?: Date | number }): Promise<Outcome> {
+  async reschedule(
+    queue: string | Queue,
+    id: string,
+    options: { delayMs?: number; runAt?: Date | number },
+  ): Promise<Outcome> {
     assertJobId(id);
-    assertKnownKeys(options, WHEN_KEYS, 'reschedule options');
+    assertKnownKeys(options, KNOWN.reschedule, 'reschedule options');
     if (options.delayMs === undefined && options.runAt === undefined) {
       throw new EchoArgumentError('reschedule needs a time: give delayMs or runAt');
     }
     const { delay } = landingOf(options);
-    const [outcome] = await this.run(wire.reschedule, this.parts.keyspace.queue(queue), [{ id, delay }]);
+    const [outcome] = await this.run(wire.reschedule, this.keys(queue), [{ id, delay }]);
     return outcome!;
   }
 
   /** Removes the oldest dead jobs until `keepCount` are left; answers how many went. */
-  async trim(queue: string, options: { keepCount: number }): Promise<number> {
-    assertKnownKeys(options, TRIM_KEYS, 'trim options');
+  async trim(queue: string | Queue, options: { keepCount: number }): Promise<number> {
+    assertKnownKeys(options, KNOWN.trim, 'trim options');
     const { keepCount } = options;
     assertInteger(keepCount, 'keepCount', 0);
-    const keys = this.parts.keyspace.queue(queue);
+    const keys = this.keys(queue);
     let removed = 0;
     for (;;) {
       const now = await this.run(wire.trim, keys, { keepCount, limit: MOST_PER_SWEEP });
@@ -273,26 +291,26 @@ export class Jobs {
   }
 
   /** From then on nothing of the queue is claimed, by anybody; running handlers go on. False when it was paused. */
-  pause(queue: string): Promise<boolean> {
+  pause(queue: string | Queue): Promise<boolean> {
     return this.switch(wire.pause, queue);
   }
 
-  resume(queue: string): Promise<boolean> {
+  resume(queue: string | Queue): Promise<boolean> {
     return this.switch(wire.resume, queue);
   }
 
-  async isPaused(queue: string): Promise<boolean> {
+  async isPaused(queue: string | Queue): Promise<boolean> {
     return (await this.counts(queue)).paused;
   }
 
   /** Sizes and totals, from one consistent look. */
-  async counts(queue: string): Promise<wire.Counts> {
-    return this.run(wire.counts, this.parts.keyspace.queue(queue), undefined);
+  async counts(queue: string | Queue): Promise<wire.Counts> {
+    return this.run(wire.counts, this.keys(queue), undefined);
   }
 
-  async get(queue: string, id: string): Promise<JobView | undefined> {
+  async get(queue: string | Queue, id: string): Promise<JobView | undefined> {
     assertJobId(id);
-    const [row] = await this.run(wire.get, this.parts.keyspace.queue(queue), [id]);
+    const [row] = await this.run(wire.get, this.keys(queue), [id]);
     return row && viewOf(id, row, this.parts.codec);
   }
 
@@ -300,9 +318,13 @@ export class Jobs {
    * A page of the jobs in one state, in the order they would be taken: 1 to 1,000 jobs, default 100, from `offset`. A page
    * of large payloads may be shorter; `next` says where to go on.
    */
-  async list(queue: string, state: ListableState, options: { offset?: number; limit?: number } = {}): Promise<Page> {
-    const keys = this.parts.keyspace.queue(queue);
-    assertKnownKeys(options, PAGE_KEYS, 'list options');
+  async list(
+    queue: string | Queue,
+    state: ListableState,
+    options: { offset?: number; limit?: number } = {},
+  ): Promise<Page> {
+    const keys = this.keys(queue);
+    assertKnownKeys(options, KNOWN.list, 'list options');
     const step = Object.hasOwn(wire.list, state) ? wire.list[state] : undefined;
     if (step === undefined) {
       const states = JOB_STATES.filter((known) => known !== 'done').join(', ');
@@ -321,11 +343,11 @@ export class Jobs {
    * Removes the queue with everything in it, in bounded steps; it is paused from the first. With running jobs only under
    * `force`. Answers how many jobs went. @throws EchoStateError when jobs are running
    */
-  async obliterate(queue: string, options: { force?: boolean } = {}): Promise<number> {
-    assertKnownKeys(options, FORCE_KEYS, 'obliterate options');
+  async obliterate(queue: string | Queue, options: { force?: boolean } = {}): Promise<number> {
+    assertKnownKeys(options, KNOWN.obliterate, 'obliterate options');
     const { force = false } = options;
     assertBoolean(force, 'force', EchoArgumentError);
-    const keys = this.parts.keyspace.queue(queue);
+    const keys = this.keys(queue);
     let removed = 0;
     for (;;) {
       const now = await this.run(wire.obliterate, keys, { force, limit: MOST_PER_SWEEP });
@@ -339,25 +361,13 @@ export class Jobs {
     return removed;
   }
 
-  private item(name: string, data: unknown, opts: EnqueueOptions | undefined): Draft {
-    if (typeof name !== 'string' || name === '') {
-      throw new EchoArgumentError(`a job's name must be a string that is not empty, got ${show(name)}`);
-    }
-    const { id, delay, fields, travelling } = landingOf(opts);
-    const payload = this.encode(name, data, travelling);
-    return { id: id ?? this.parts.minting.next() ?? '', payload, delay, fields, fresh: id === undefined };
+  private keys(queue: string | Queue): QueueKeys {
+    return this.parts.keyspace.queue(typeof queue === 'string' ? queue : queueName(queue));
   }
 
-  private encode(name: string, data: unknown, travelling: ReturnType<typeof landingOf>['travelling']): string | Buffer {
-    let payload: string | Buffer;
-    try {
-      payload = this.parts.codec.encode(name, data, travelling);
-    } catch (error) {
-      if (error instanceof EchoArgumentError) throw error;
-      throw new EchoArgumentError(`the codec cannot encode the job: ${failureText(error)}`, error);
-    }
-    assertSize(payload, this.parts.maxPayloadBytes, 'the job');
-    return payload;
+  private send(keys: QueueKeys, draft: Draft): Promise<EnqueueResult> {
+    if (draft.id !== '') return this.parts.enqueuer.add(keys, draft);
+    return this.canMint(1).then(() => this.parts.enqueuer.add(keys, { ...draft, id: this.mintId() }));
   }
 
   /** Waits until ids can be minted again. */
@@ -366,12 +376,12 @@ export class Jobs {
     return enqueuer.holding(jobs, minting.renewWithin(enqueueTimeoutMs));
   }
 
-  private claimed(queue: string, id: string, token: string): QueueKeys {
+  private claimed(queue: string | Queue, id: string, token: string): QueueKeys {
     assertJobId(id);
     if (typeof token !== 'string' || token === '') {
       throw new EchoArgumentError(`token must be the one that claim answered, got ${show(token)}`);
     }
-    return this.parts.keyspace.queue(queue);
+    return this.keys(queue);
   }
 
   private run<Call, Answer>(step: Transition<Call, Answer>, keys: QueueKeys, call: Call): Promise<Answer> {
@@ -388,8 +398,8 @@ export class Jobs {
     return { answer: answer[0]!, resent };
   }
 
-  private async switch(step: Transition<void, boolean>, queue: string): Promise<boolean> {
-    const { answer, resent } = await this.tracked(step, this.parts.keyspace.queue(queue), undefined);
+  private async switch(step: Transition<void, boolean>, queue: string | Queue): Promise<boolean> {
+    const { answer, resent } = await this.tracked(step, this.keys(queue), undefined);
     return answer || resent;
   }
 
@@ -411,18 +421,9 @@ function isLost(answer: Outcome | RetryOutcome): boolean {
   return answer === 'gone' || answer === 'stale';
 }
 
-type Draft = { -readonly [K in keyof OutgoingJob]: OutgoingJob[K] };
-
-const ENTRY_KEYS = new Set(['name', 'data', 'opts']);
-const CLAIM_KEYS = new Set(['leaseMs', 'count']);
-const COMPLETE_KEYS = new Set(['result', 'keepMs']);
-const RETRY_KEYS = new Set(['maxAttempts', 'delayMs', 'error']);
-const DELAY_KEYS = new Set(['delayMs']);
-const LEASE_KEYS = new Set(['leaseMs']);
-const LIMIT_KEYS = new Set(['limit']);
-const REAP_KEYS = new Set(['limit', 'maxStalls']);
-const FRESH_KEYS = new Set(['fresh']);
-const WHEN_KEYS = new Set(['delayMs', 'runAt']);
-const TRIM_KEYS = new Set(['keepCount']);
-const PAGE_KEYS = new Set(['offset', 'limit']);
-const FORCE_KEYS = new Set(['force']);
+function ofItem(index: number, error: unknown): EchoArgumentError {
+  const message = `item ${index}: ${(error as Error).message}`;
+  return error instanceof EchoDataError
+    ? new EchoDataError(message, error.issues, error)
+    : new EchoArgumentError(message, error);
+}

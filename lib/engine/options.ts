@@ -15,6 +15,12 @@ export interface EchoMqOptions {
   wire?: Wire;
   /** Time for the first connection. Default 10 s. */
   connectTimeoutMs?: number;
+  /**
+   * When the server cannot be reached at the start: 'fail' goes on trying for `connectTimeoutMs` and then gives up; 'wait'
+   * starts all the same and joins when the server is there. What the server refuses for good fails the start either way.
+   * Default 'fail'.
+   */
+  onBoot?: 'fail' | 'wait';
   /** Time for the answer to a call; then it rejects with a retryable EchoTimeoutError. Default 5 s. */
   requestTimeoutMs?: number;
   /** The same for enqueue. `Infinity` buffers jobs until the server is back. Default `requestTimeoutMs`. */
@@ -42,6 +48,7 @@ const DEFAULTS = {
   prefix: DEFAULT_PREFIX,
   wire: 6,
   connectTimeoutMs: 10_000,
+  onBoot: 'fail',
   requestTimeoutMs: 5000,
   enqueueBufferLimit: 100_000,
   maxPayloadBytes: 10 * 1024 * 1024,
@@ -69,6 +76,9 @@ export function echoMqSettings(options: EchoMqOptions): EchoMqSettings {
   if (typeof settings.wire !== 'number' || !Object.hasOwn(BRANDS, settings.wire))
     throw new EchoConfigError(`option 'wire' is 4 or 6, got ${show(settings.wire)}`);
   assertOption(settings.connectTimeoutMs, 'connectTimeoutMs', 1);
+  if (settings.onBoot !== 'fail' && settings.onBoot !== 'wait') {
+    throw new EchoConfigError(`option 'onBoot' is 'fail' or 'wait', got ${show(settings.onBoot)}`);
+  }
   assertOption(settings.requestTimeoutMs, 'requestTimeoutMs', 1);
   if (settings.enqueueTimeoutMs !== Number.POSITIVE_INFINITY)
     assertOption(settings.enqueueTimeoutMs, 'enqueueTimeoutMs', 1);

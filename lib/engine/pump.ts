@@ -92,6 +92,11 @@ export class Pump implements ConsumerHost, SubscriberEvents {
     return this.pulse.led;
   }
 
+  /** Since when a queue's beat has been due or unanswered, by the monotonic clock; undefined when the last one was answered. */
+  beatOwedSince(queue: string): number | undefined {
+    return this.pulse.owedSince(queue);
+  }
+
   /** Closes every consumer. `others` resolves without the handler it is called from, `all` with it. */
   close(): { others: Promise<unknown>; all: Promise<unknown> } {
     this.closing = true;

@@ -23,7 +23,7 @@ export interface SettlementEvents {
 
 export type Settlement =
   | { kind: 'complete'; value: unknown }
-  | { kind: 'retry'; error: unknown; expected: RetryOutcome }
+  | { kind: 'retry'; error: unknown; text: string; expected: RetryOutcome }
   | { kind: 'release' };
 
 const PAUSE_AFTER_FAULT_MS = 500;
@@ -92,7 +92,7 @@ export class Settler {
     this.unsettled += 1;
     const item = { id: job.id, token: job.token, delayMs, maxAttempts, error };
     const expected = job.attempt >= maxAttempts ? 'dead' : delayMs > 0 ? 'scheduled' : 'pending';
-    this.retries.add({ item, bytes: error.length, job, settlement: { kind: 'retry', error: cause, expected } });
+    this.retries.add({ item, bytes: error.length, job, settlement: { kind: 'retry', error: cause, text: error, expected } });
   }
 
   release(job: Job, delay: string): void {

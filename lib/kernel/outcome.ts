@@ -66,6 +66,14 @@ export class Snooze extends Error {
   }
 }
 
+/** A {@link Snooze} because nobody here handles jobs of this name; the consumer's 'unhandled' event tells of it. */
+export class NotHandled extends Snooze {
+  constructor(ms: number) {
+    super(ms);
+    this.name = 'NotHandled';
+  }
+}
+
 /** Why `job.signal` fired; the signal's `reason` is one of these. */
 export class JobAborted extends Error {
   constructor(

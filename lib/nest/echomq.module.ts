@@ -7,11 +7,10 @@ import { asyncOptionProviders } from './async-options.js';
 import { Consumers } from './consumers.js';
 import { EchoMqCoreModule } from './core.module.js';
 import { EchoMqFirstModule, EchoMqLastModule } from './edge.modules.js';
+import { EchoMqHealthIndicator } from './health-indicator.js';
 import { Lifecycle } from './lifecycle.js';
-import type { EchoMqModuleAsyncOptions, EchoMqModuleOptions } from './module-options.js';
-import { CONSUMERS, ECHO_MQ, JOBS } from './tokens.js';
-
-const OPTIONS = Symbol('EchoMqModule options');
+import { assertInstanceName, type EchoMqModuleAsyncOptions, type EchoMqModuleOptions } from './module-options.js';
+import { getConsumersToken, getEchoMqOptionsToken, getEchoMqToken, getJobsToken, isOptionsToken } from './tokens.js';
 
 /**
  * Gives every module of the app `Jobs`, to enqueue, and runs the jobs of the app's `@Processor` classes. Import it once,
@@ -25,41 +24,63 @@ const OPTIONS = Symbol('EchoMqModule options');
 export class EchoMqModule {
   /** @throws EchoConfigError when it stands alone among an app's imports, without a forRoot anywhere */
   constructor(@Inject(ModulesContainer) modules: ModulesContainer) {
-    for (const { providers } of modules.values()) if (providers.has(OPTIONS)) return;
+    for (const { providers } of modules.values()) if ([...providers.keys()].some(isOptionsToken)) return;
     throw new EchoConfigError(
       "EchoMqModule is imported without options: import EchoMqModule.forRoot({ connection: 'redis://...' }), or forRootAsync, in the root module",
     );
   }
 
   static forRoot(options: EchoMqModuleOptions): DynamicModule {
+    const name = options?.name;
     // A value, not a factory: Nest 10 tells two dynamic modules apart by what they hold.
-    return moduleOf([{ provide: OPTIONS, useValue: options ?? null }]);
+    return moduleOf(name, [{ provide: getEchoMqOptionsToken(name), useValue: options ?? null }]);
   }
 
   /** @throws EchoConfigError unless exactly one of `useFactory`, `useClass` and `useExisting` is given */
   static forRootAsync(options: EchoMqModuleAsyncOptions): DynamicModule {
-    return moduleOf(asyncOptionProviders(OPTIONS, options), options.imports);
+    const { name, imports } = options;
+    return moduleOf(name, asyncOptionProviders(getEchoMqOptionsToken(name), options), imports);
   }
 }
 
-function moduleOf(options: Provider[], imports: DynamicModule['imports'] = []): DynamicModule {
+function moduleOf(
+  name: string | undefined,
+  options: Provider[],
+  imports: DynamicModule['imports'] = [],
+): DynamicModule {
+  assertInstanceName(name);
+  const [echo, jobs, consumers] = [getEchoMqToken(name), getJobsToken(name), getConsumersToken(name)];
+  const providers: Provider[] = [
+    {
+      provide: echo,
+      inject: [Lifecycle, getEchoMqOptionsToken(name)],
+      useFactory: (lifecycle: Lifecycle, given: EchoMqModuleOptions) => lifecycle.use(name, given).echo,
+    },
+    { provide: jobs, inject: [echo], useFactory: ({ jobs }: EchoMq) => jobs },
+    {
+      provide: consumers,
+      // Behind the engine, which makes the instance.
+      inject: [Lifecycle, echo],
+      useFactory: (lifecycle: Lifecycle) => lifecycle.instanceOf(name).consumers,
+    },
+  ];
+  if (name === undefined) {
+    providers.push(
+      { provide: EchoMq, useExisting: echo },
+      { provide: Jobs, useExisting: jobs },
+      { provide: Consumers, useExisting: consumers },
+      {
+        provide: EchoMqHealthIndicator,
+        inject: [echo],
+        useFactory: (engine: EchoMq) => new EchoMqHealthIndicator(engine),
+      },
+    );
+  }
   return {
     module: EchoMqModule,
     global: true,
     imports: [EchoMqCoreModule, EchoMqFirstModule, EchoMqLastModule, ...imports],
-    providers: [
-      ...options,
-      {
-        provide: ECHO_MQ,
-        inject: [Lifecycle, OPTIONS],
-        useFactory: (lifecycle: Lifecycle, given: EchoMqModuleOptions) => lifecycle.use(given),
-      },
-      { provide: JOBS, inject: [ECHO_MQ], useFactory: (echo: EchoMq) => echo.jobs },
-      { provide: CONSUMERS, inject: [Lifecycle], useFactory: (lifecycle: Lifecycle) => lifecycle.consumers },
-      { provide: EchoMq, useExisting: ECHO_MQ },
-      { provide: Jobs, useExisting: JOBS },
-      { provide: Consumers, useExisting: CONSUMERS },
-    ],
-    exports: [ECHO_MQ, JOBS, CONSUMERS, EchoMq, Jobs, Consumers],
+    providers: [...options, ...providers],
+    exports: providers.map((provider) => (provider as { provide: symbol }).provide),
   };
 }

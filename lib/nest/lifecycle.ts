@@ -1,93 +1,101 @@
 import { isDeepStrictEqual } from 'node:util';
-import { Logger } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
-import { type ConsumerOptions, consumerSettings } from '../engine/consumer-options.js';
-import { EchoMq } from '../engine/echomq.js';
-import { EchoConfigError, type EchoError } from '../kernel/errors.js';
-import { Consumers } from './consumers.js';
+import { EchoConfigError, EchoRegistrationError } from '../kernel/errors.js';
 import { findProcessors } from './discovery.js';
-import { logFailures } from './failure-log.js';
-import { type EchoMqModuleOptions, type SplitOptions, splitOptions } from './module-options.js';
-import { queueOptions, refuseUnservedQueues } from './queue-options.js';
-import { routerFor } from './router.js';
-import { type QueueRoutes, routesOf } from './routes.js';
+import { Instance } from './instance.js';
+import type { EchoMqModuleOptions } from './module-options.js';
+import { overridden, testOverridesOf } from './test-overrides.js';
 
 const EDGES = 2;
 
-interface Service {
-  readonly routes: QueueRoutes;
-  readonly options: ConsumerOptions;
+interface Known {
+  readonly instance: Instance;
+  readonly given: EchoMqModuleOptions;
 }
 
 /**
- * An app's engine from its options to its end:
+ * An app's engines from their options to their end:
  *
  *     use -> open -> start -> drain -> close
  *
- * `use` when the options are known, `open` before any other module's init hook, `start` after every other module's
+ * `use` when the options of one are known, `open` before any other module's init hook, `start` after every other module's
  * bootstrap hook, `drain` before any resource that a handler may use is closed, `close` after every other module's last
  * hook, so that those may still enqueue. Every step happens once; none goes back.
  */
 export class Lifecycle {
-  readonly consumers = new Consumers();
-  private readonly logger = new Logger('EchoMq');
-  private given: EchoMqModuleOptions | undefined;
-  private options: SplitOptions | undefined;
-  private echo: EchoMq | undefined;
-  private services: Service[] = [];
+  private readonly known = new Map<string | undefined, Known>();
   private readonly edges = new Set<object>();
+  private readonly farewells: (() => Promise<void>)[] = [];
+  private started = false;
   private draining: Promise<void> | undefined;
   private closing: Promise<void> | undefined;
 
   constructor(private readonly modules: ModulesContainer) {}
 
   /**
-   * The app's only engine, however often the module is imported: a dynamic module that is imported twice is built twice on
-   * Nest 11 and 12. @throws EchoConfigError for options that make no sense, or differ from those of another import
+   * The app's only instance of a name, however often its module is imported: a dynamic module that is imported twice is
+   * built twice on Nest 11 and 12. @throws EchoConfigError for options that make no sense, or differ from those of another
+   * import
    */
-  use(given: EchoMqModuleOptions): EchoMq {
-    if (this.echo !== undefined) {
-      if (isDeepStrictEqual(this.given, given)) return this.echo;
-      throw new EchoConfigError('EchoMqModule is imported twice with different options: import it once, it is global');
+  use(name: string | undefined, given: EchoMqModuleOptions): Instance {
+    const known = this.known.get(name);
+    if (known !== undefined) {
+      if (isDeepStrictEqual(known.given, given)) return known.instance;
+      const which = name === undefined ? 'EchoMqModule' : `EchoMqModule '${name}'`;
+      throw new EchoConfigError(
+        `${which} is imported twice with different options: import it once, it is global, or give the other a name`,
+      );
     }
-    this.options = splitOptions(given);
-    const { engine } = this.options;
-    this.echo = EchoMq.create({
-      ...engine,
-      onError: engine.onError ?? ((error) => this.tell(error)),
-      onReconnected: engine.onReconnected ?? ((awayMs) => this.tellBack(awayMs)),
-    });
-    this.given = given;
-    return this.echo;
+    const overrides = testOverridesOf(this.modules);
+    const instance = new Instance(name, overrides ? overridden(given, overrides, name) : given);
+    this.known.set(name, { instance, given });
+    return instance;
+  }
+
+  instanceOf(name: string | undefined): Instance {
+    return this.known.get(name)!.instance;
+  }
+
+  get instances(): readonly Instance[] {
+    return [...this.known.values()].map(({ instance }) => instance);
   }
 
   /** Finds the processors and connects. Wiring that is wrong is told before a server is needed. */
   async open(): Promise<void> {
-    if (this.draining !== undefined || this.echo === undefined) return;
-    this.services = this.plan();
-    await this.echo.open();
+    if (this.draining !== undefined) return;
+    this.plan();
+    try {
+      await Promise.all(this.instances.map(({ echo }) => echo.open()));
+    } catch (error) {
+      await this.close(); // Nest calls no shutdown hook when another hook fails
+      throw error;
+    }
   }
 
   /** From now on jobs run. */
   start(): Promise<void> | undefined {
     if (this.draining !== undefined) return undefined; // closed while it was starting
+    this.started = true;
     try {
-      for (const service of this.services) this.serve(service);
-      if (this.options?.consume && this.services.length === 0) {
-        this.logger.log('No @Processor found: this process only enqueues');
-      }
+      for (const instance of this.instances) instance.start();
       return undefined;
     } catch (error) {
-      // Nest calls no shutdown hook when a bootstrap hook fails.
       return this.close().then(() => {
         throw error;
       });
     }
   }
 
+  /** A module has been loaded late. @throws EchoRegistrationError, EchoConfigError when what it brings cannot be served */
+  rescan(): void {
+    if (this.draining !== undefined) return;
+    this.plan();
+    if (this.started) for (const { consumers } of this.instances) consumers.more();
+  }
+
   /** No more claims; resolves when running handlers have ended or been given back. Enqueueing still works. */
   drain(): Promise<void> {
-    this.draining ??= this.consumers.drain();
+    this.draining ??= Promise.all(this.instances.map(({ consumers }) => consumers.drain())).then(() => undefined);
     return this.draining;
   }
 
@@ -97,42 +105,37 @@ export class Lifecycle {
     return this.edges.size < EDGES ? undefined : this.close();
   }
 
+  /** Something to be done when all consumers have drained and the connections are still open. */
+  beforeClose(farewell: () => Promise<void>): void {
+    this.farewells.push(farewell);
+  }
+
   private close(): Promise<void> {
-    this.closing ??= this.drain().then(() => this.echo?.close());
+    this.closing ??= this.end();
     return this.closing;
   }
 
-  private plan(): Service[] {
-    const { consume, queues } = this.options!;
-    const tables = routesOf(findProcessors(this.modules));
-    for (const [queue, options] of Object.entries(queues)) consumerSettings(options, `queues.${queue}`);
-    const services = tables.map((routes) => {
-      const stronger = Object.hasOwn(queues, routes.queue) ? queues[routes.queue] : undefined;
-      return { routes, options: queueOptions(routes, stronger) };
-    });
-    if (!consume) {
-      this.consumers.plan(undefined);
-      return [];
+  private async end(): Promise<void> {
+    await this.drain();
+    try {
+      for (const farewell of this.farewells) await farewell();
+    } finally {
+      await Promise.all(this.instances.map(({ echo }) => echo.close()));
     }
-    refuseUnservedQueues(queues, tables);
-    this.consumers.plan(tables.map(({ queue }) => queue));
-    return services;
   }
 
-  private serve({ routes, options }: Service): void {
-    const consumer = this.echo!.consume(routes.queue, options, routerFor(routes, this.logger));
-    logFailures(consumer, this.logger);
-    this.consumers.started(consumer);
-    const names = [...routes.byName.keys(), ...(routes.otherwise ? ['every other name'] : [])].join(', ');
-    this.logger.log(`Serving queue '${routes.queue}', ${consumer.settings.concurrency} at a time: ${names}`);
-  }
-
-  private tell(error: EchoError): void {
-    this.logger.error(`${error.code}: ${error.message}`);
-  }
-
-  private tellBack(awayMs: number): void {
-    const away = awayMs < 1000 ? `${Math.round(awayMs)} ms` : `${Math.round(awayMs / 1000)} s`;
-    this.logger.log(`the server is reached again after ${away}`);
+  private plan(): void {
+    const processors = findProcessors(this.modules);
+    for (const { instanceName, type, module, queue } of processors) {
+      if (this.known.has(instanceName)) continue;
+      const which = instanceName === undefined ? '' : `, { instance: '${instanceName}' }`;
+      const wanted = instanceName === undefined ? 'without a name' : `with name: '${instanceName}'`;
+      throw new EchoRegistrationError(
+        `${type.name} in ${module} is @Processor('${queue}'${which}), but no EchoMqModule.forRoot ${wanted} is imported`,
+      );
+    }
+    for (const [name, { instance }] of this.known) {
+      instance.plan(processors.filter((processor) => processor.instanceName === name));
+    }
   }
 }

@@ -1,12 +1,21 @@
 import type { InjectionToken, ModuleMetadata, OptionalFactoryDependency, Type } from '@nestjs/common';
 import type { ConsumerOptions } from '../engine/consumer-options.js';
 import type { EchoMqOptions } from '../engine/options.js';
-import { assertBoolean, assertKnownKeys } from '../kernel/arguments.js';
+import { assertBoolean, assertKnownKeys, show } from '../kernel/arguments.js';
 import { EchoConfigError } from '../kernel/errors.js';
 
 export interface EchoMqModuleOptions extends EchoMqOptions {
+  /**
+   * For an app with several servers: `@InjectJobs(name)` injects this one's jobs, `@Processor(queue, { instance: name })` is
+   * served from it. Without a name it is the one that `Jobs` injects. `forRootAsync` takes it beside the factory.
+   */
+  name?: string;
   /** False: this process only enqueues; its processors are left alone. Default true. */
   consume?: boolean;
+  /** False: consumers start when `Consumers.start()` is called, never before the app's bootstrap is over. Default true. */
+  autoStart?: boolean;
+  /** For every queue of this app; weaker than the options on processors. */
+  defaults?: ConsumerOptions;
   /** Options per queue, stronger than those on the processors: the way to set them from configuration. */
   queues?: Record<string, ConsumerOptions>;
 }
@@ -18,6 +27,8 @@ export interface EchoMqOptionsFactory {
 
 /** Exactly one of `useFactory`, `useClass` and `useExisting`. */
 export interface EchoMqModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
+  /** As in {@link EchoMqModuleOptions}; here, because tokens are made before options are computed. */
+  name?: string;
   // biome-ignore lint/suspicious/noExplicitAny: whatever `inject` names
   useFactory?: (...args: any[]) => EchoMqModuleOptions | Promise<EchoMqModuleOptions>;
   /** What the factory is called with. */
@@ -32,6 +43,8 @@ export interface EchoMqModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'
 export interface SplitOptions {
   readonly engine: EchoMqOptions;
   readonly consume: boolean;
+  readonly autoStart: boolean;
+  readonly defaults: ConsumerOptions;
   readonly queues: Record<string, ConsumerOptions>;
 }
 
@@ -41,6 +54,7 @@ const KNOWN: Record<Exclude<keyof EchoMqModuleOptions, 'clock'>, true> = {
   prefix: true,
   wire: true,
   connectTimeoutMs: true,
+  onBoot: true,
   requestTimeoutMs: true,
   enqueueTimeoutMs: true,
   enqueueBufferLimit: true,
@@ -48,7 +62,10 @@ const KNOWN: Record<Exclude<keyof EchoMqModuleOptions, 'clock'>, true> = {
   codec: true,
   onError: true,
   onReconnected: true,
+  name: true,
   consume: true,
+  autoStart: true,
+  defaults: true,
   queues: true,
 };
 const KNOWN_NAMES = new Set(Object.keys(KNOWN));
@@ -59,10 +76,24 @@ export function splitOptions(options: EchoMqModuleOptions): SplitOptions {
     throw new EchoConfigError("EchoMqModule.forRoot() needs options: { connection: 'redis://...' } at least");
   }
   assertKnownKeys(options, KNOWN_NAMES, 'EchoMqModule options', EchoConfigError);
-  const { consume = true, queues = {}, ...engine } = options as EchoMqModuleOptions;
+  const {
+    name: _,
+    consume = true,
+    autoStart = true,
+    defaults = {},
+    queues = {},
+    ...engine
+  } = options as EchoMqModuleOptions;
   assertBoolean(consume, 'consume');
+  assertBoolean(autoStart, 'autoStart');
   if (typeof queues !== 'object' || queues === null || Array.isArray(queues)) {
     throw new EchoConfigError("option 'queues' must be an object: the options of each queue under its name");
   }
-  return { engine, consume, queues };
+  return { engine, consume, autoStart, defaults, queues };
+}
+
+/** @throws EchoConfigError unless it is a string that is not empty, or absent */
+export function assertInstanceName(name: unknown): asserts name is string | undefined {
+  if (name === undefined || (typeof name === 'string' && name !== '')) return;
+  throw new EchoConfigError(`option 'name' must be a string that is not empty, got ${show(name)}`);
 }

@@ -5,6 +5,8 @@ import { PROCESSOR_METADATA } from './tokens.js';
 
 export interface ProcessorMetadata {
   readonly queue: string;
+  /** The `EchoMqModule.forRoot({ name })` that serves it; undefined is the one without a name. */
+  readonly instanceName?: string | undefined;
   readonly options: ConsumerOptions;
 }
 

@@ -6,11 +6,15 @@ import type { QueueRoutes } from './routes.js';
 type OptionName = keyof ConsumerOptions;
 
 /**
- * What a queue's consumer is made with: the options of all its processors together, and over them those that the module
- * gives for the queue.
+ * What a queue's consumer is made with: the options of all its processors together, over them those that the module gives
+ * for the queue, and under them those it gives for every queue.
  * @throws EchoConfigError naming option and class; EchoRegistrationError when two classes contradict each other
  */
-export function queueOptions({ queue, processors }: QueueRoutes, stronger: ConsumerOptions = {}): ConsumerOptions {
+export function queueOptions(
+  { queue, processors }: QueueRoutes,
+  stronger: ConsumerOptions = {},
+  weaker: ConsumerOptions = {},
+): ConsumerOptions {
   const merged: Record<string, unknown> = {};
   const givenBy = new Map<string, string>();
   for (const { type, module, options } of processors) {
@@ -30,6 +34,7 @@ export function queueOptions({ queue, processors }: QueueRoutes, stronger: Consu
     }
   }
   for (const [name, value] of Object.entries(stronger)) if (value !== undefined) merged[name] = value;
+  for (const [name, value] of Object.entries(weaker)) merged[name] ??= value;
   return merged;
 }
 

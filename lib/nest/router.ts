@@ -1,7 +1,7 @@
 import type { Logger } from '@nestjs/common';
 import type { Handler } from '../engine/handler.js';
 import type { Job } from '../engine/job.js';
-import { Snooze } from '../kernel/outcome.js';
+import { NotHandled } from '../kernel/outcome.js';
 import type { QueueRoutes } from './routes.js';
 
 /** How long a job waits that nobody in this process handles, before somebody is offered it again. */
@@ -30,6 +30,6 @@ function putBack(queue: string, logger: Logger): (job: Job) => never {
           `${UNHANDLED_WAIT_MS / 1000} s until a process handles it`,
       );
     }
-    throw new Snooze(UNHANDLED_WAIT_MS);
+    throw new NotHandled(UNHANDLED_WAIT_MS);
   };
 }

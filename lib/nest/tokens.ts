@@ -3,14 +3,41 @@
  * loaded in one process: their classes differ, these do not.
  */
 
-/** The same provider as the class `Jobs`. */
-export const JOBS = Symbol.for('nestjs-echomq:jobs');
-/** The same provider as the class `EchoMq`. */
-export const ECHO_MQ = Symbol.for('nestjs-echomq:echomq');
-/** The same provider as the class `Consumers`. */
-export const CONSUMERS = Symbol.for('nestjs-echomq:consumers');
+/** Of `Jobs`: what `@InjectJobs(name)` injects, and what a test overrides. Without a name also known as the class `Jobs`. */
+export function getJobsToken(name?: string): symbol {
+  return tokenOf('jobs', name);
+}
+
+/** Of `EchoMq`. Without a name also known as the class `EchoMq`. */
+export function getEchoMqToken(name?: string): symbol {
+  return tokenOf('echomq', name);
+}
+
+/** Of `Consumers`. Without a name also known as the class `Consumers`. */
+export function getConsumersToken(name?: string): symbol {
+  return tokenOf('consumers', name);
+}
+
+/** Of the options of an `EchoMqModule`, as its factory computed them. */
+export function getEchoMqOptionsToken(name?: string): symbol {
+  return tokenOf(OPTIONS, name);
+}
+
+/** @internal */
+export function isOptionsToken(token: unknown): boolean {
+  return typeof token === 'symbol' && Symbol.keyFor(token)?.startsWith(`${PACKAGE}:${OPTIONS}`) === true;
+}
+
+const PACKAGE = 'nestjs-echomq';
+const OPTIONS = 'options';
+
+function tokenOf(what: string, name: string | undefined): symbol {
+  return Symbol.for(name === undefined ? `${PACKAGE}:${what}` : `${PACKAGE}:${what}:${name}`);
+}
 
 /** On a class: its {@link ProcessorMetadata}. */
-export const PROCESSOR_METADATA = 'nestjs-echomq:processor';
+export const PROCESSOR_METADATA = `${PACKAGE}:processor`;
 /** On a class: the {@link OnJobMetadata} of its own methods, without those it inherits. */
-export const ON_JOB_METADATA = 'nestjs-echomq:on-job';
+export const ON_JOB_METADATA = `${PACKAGE}:on-job`;
+/** Of what a test changes in the options of every `EchoMqModule`: {@link TestOverrides}. */
+export const TEST_OVERRIDES = Symbol.for(`${PACKAGE}:test-overrides`);

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock, Timer } from '../kernel/clock.js';
-import { EchoError, EchoStateError, EchoTimeoutError, EchoWireError } from '../kernel/errors.js';
+import { EchoError, EchoStateError, EchoTimeoutError } from '../kernel/errors.js';
 import { base62 } from '../kernel/id.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import { Redial } from '../kernel/reconnect.js';
@@ -89,10 +89,13 @@ export class Connection {
     this.listeners.add(events);
   }
 
-  /** Resolves once connected. @throws EchoWireError, EchoStoreError when refused; EchoTimeoutError after `timeoutMs` */
-  async open(timeoutMs: number): Promise<void> {
+  /**
+   * Resolves once connected. Under `once` the first attempt that fails rejects it; it goes on being tried.
+   * @throws EchoWireError, EchoStoreError when refused; EchoTimeoutError after `timeoutMs`
+   */
+  async open(timeoutMs: number, once = false): Promise<void> {
     this.begin();
-    await this.ready(timeoutMs, (fault) => fault instanceof EchoWireError || (fault !== undefined && !fault.retryable));
+    await this.ready(timeoutMs, (fault) => once || !fault.retryable);
   }
 
   /**
@@ -219,7 +222,7 @@ export class Connection {
     });
   }
 
-  private ready(timeoutMs: number, hopeless: (fault: EchoError | undefined) => boolean): Promise<void> {
+  private ready(timeoutMs: number, hopeless: (fault: EchoError) => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       const settle = (finish: () => void) => {
         timer.cancel();

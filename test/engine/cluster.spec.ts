@@ -30,7 +30,9 @@ describeWithProcess('a cluster of three nodes', () => {
     // A test may have killed this client's connections too. It makes them anew on use, and the leak guard would count them.
     const masters = () => client.nodes('master').filter(({ status }) => status !== 'end');
     const answered = () => Promise.all(masters().map((node) => node.ping())).catch(() => []);
-    await until(async () => (await answered()).length === set.nodes.length, { what: 'the cluster client on all nodes' });
+    await until(async () => (await answered()).length === set.nodes.length, {
+      what: 'the cluster client on all nodes',
+    });
   });
   const rig = useRig({ url: 'not used' });
   guardLeaks();

@@ -31,6 +31,7 @@ const ARGS: Record<ScriptName, string[]> = {
   enqueue: [ID, 'p', '', '0'],
   extend: ['1000', ID, '1'],
   get: [ID],
+  health: [],
   lead: ['p', '1000'],
   list: ['0', '10', '1000'],
   node: ['p', '1000', '0', ''],

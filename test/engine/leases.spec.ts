@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { Redis } from 'ioredis';
-import type { JobAborted } from '../../lib/core.js';
+import { type DeadJob, Discard, type Job, type JobAborted } from '../../lib/core.js';
 import { describeWithProcess } from '../support/availability.js';
 import { expectInvariants } from '../support/invariants.js';
 import { guardLeaks } from '../support/leaks.js';
@@ -85,7 +85,7 @@ describeWithProcess('a lease', () => {
     const [gone, kept] = await jobs.claim('q', { leaseMs: 1, count: 2 });
     expect(await jobs.complete('q', gone!.id, gone!.token)).toBe('ok');
     expect(await jobs.complete('q', kept!.id, kept!.token, { keepMs: 60_000 })).toBe('ok');
-    expect(await jobs.reap('q')).toEqual({ requeued: 0, died: 0, nextAt: undefined, nextInMs: undefined });
+    expect(await jobs.reap('q')).toEqual({ requeued: 0, died: 0, deadIds: [], nextAt: undefined, nextInMs: undefined });
     expect(await jobs.claim('q', { leaseMs: 1_000, count: 10 })).toEqual([]);
     expect((await jobs.get('q', kept!.id))?.state).toBe('done');
     await ended({ pending: 0, metrics: { completed: 2 } });
@@ -116,6 +116,38 @@ describeWithProcess('a lease', () => {
       lastError: 'lease lapsed 3 times',
     });
     await ended({ pending: 0, dead: 1, metrics: { completed: 1, failed: 1, stalled: 3 } });
+  });
+
+  it('that lapsed once too often is told, with the job and the reason, by the process that leads (C048)', async () => {
+    const client = server.client();
+    const told: DeadJob[] = [];
+    const keeper = await rig.connect();
+    const consumer = keeper.consume('q', { maxStalls: 0 }, () => {}).on('dead', (job) => told.push(job));
+    await until(() => client.exists('emq:{q}:leader'), { what: 'a leader' });
+    consumer.pause();
+    const { id } = await keeper.jobs.enqueue('q', 'mail', { to: 'a' }, { attempts: 1 });
+    expect(await keeper.jobs.claim('q', { leaseMs: 1 })).toHaveLength(1); // and never heard of again
+    await until(() => told.length === 1, { what: 'the death to be told' });
+    const reason = 'lease lapsed 1 times';
+    expect(told).toEqual([{ queue: 'q', id, name: 'mail', data: { to: 'a' }, attempts: 1, attempt: 1, reason }]);
+    await ended({ pending: 0, dead: 1 });
+  });
+
+  it('is not needed for a death to be told: so is that of a job whose handler gave it up', async () => {
+    const told: DeadJob[] = [];
+    const echo = await rig.connect();
+    const handler = (job: Job) => {
+      throw job.name === 'discarded' ? new Discard('no such address') : new Error('boom');
+    };
+    const backoff = { type: 'fixed', delayMs: 0 } as const;
+    echo.consume('q', { attempts: 2, backoff }, handler).on('dead', (job) => told.push(job));
+    await echo.jobs.enqueueMany('q', [{ name: 'discarded', data: 1 }, { name: 'failed' }]);
+    await until(() => told.length === 2, { what: 'both deaths' });
+    expect(told).toMatchObject([
+      { name: 'discarded', data: 1, attempts: 1, attempt: 1, reason: 'no such address' },
+      { name: 'failed', attempts: 2, attempt: 2, reason: expect.stringContaining('Error: boom') },
+    ]);
+    await ended({ dead: 2 });
   });
 
   it('of a killed process is over at its deadline, and a parked consumer gets the job with no new one coming', async () => {

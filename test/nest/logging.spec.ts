@@ -41,8 +41,8 @@ describe('the log', () => {
     const app = await apps.boot({ providers: [Mail] });
     const { id } = await app.get(Jobs).enqueue('mail', 'boom');
     await until(() => apps.log.warn.length === 1, { what: 'the death' });
-    expect(apps.log.debug).toEqual([`queue 'mail': job ${id} 'boom' failed attempt 1 and runs again: boom!`]);
-    expect(apps.log.warn).toEqual([`queue 'mail': job ${id} 'boom' is dead after 2 attempts: boom!`]);
+    expect(apps.log.debug).toEqual([`queue 'mail': job ${id} 'boom' failed attempt 1 and runs again: Error: boom!`]);
+    expect(apps.log.warn).toEqual([`queue 'mail': job ${id} 'boom' is dead after 2 attempts: Error: boom!`]);
     const refused = await app.get(Jobs).enqueue('mail', 'refused');
     await until(() => apps.log.warn.length === 2, { what: 'the second death' });
     expect(apps.log.warn[1]).toBe(`queue 'mail': job ${refused.id} 'refused' is dead after 1 attempt: no such address`);

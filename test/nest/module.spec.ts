@@ -1,16 +1,17 @@
 import { describe, expect, it } from '@jest/globals';
-import { Inject, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import {
-  CONSUMERS,
   Consumers,
-  ECHO_MQ,
   EchoConfigError,
   EchoMq,
   EchoMqModule,
   type EchoMqModuleOptions,
   type EchoMqOptionsFactory,
-  JOBS,
+  getJobsToken,
+  InjectConsumers,
+  InjectEchoMq,
+  InjectJobs,
   Job,
   Jobs,
   OnJob,
@@ -55,9 +56,9 @@ describe('EchoMqModule', () => {
     @Injectable()
     class ByToken {
       constructor(
-        @Inject(JOBS) readonly jobs: Jobs,
-        @Inject(ECHO_MQ) readonly echo: EchoMq,
-        @Inject(CONSUMERS) readonly consumers: Consumers,
+        @InjectJobs() readonly jobs: Jobs,
+        @InjectEchoMq() readonly echo: EchoMq,
+        @InjectConsumers() readonly consumers: Consumers,
       ) {}
     }
     const app = await apps.boot({ providers: [ByToken] });
@@ -65,7 +66,8 @@ describe('EchoMqModule', () => {
     expect(jobs).toBe(app.get(Jobs));
     expect(echo).toBe(app.get(EchoMq));
     expect(consumers).toBe(app.get(Consumers));
-    expect(JOBS).toBe(Symbol.for('nestjs-echomq:jobs'));
+    expect(getJobsToken()).toBe(Symbol.for('nestjs-echomq:jobs'));
+    expect(app.get(getJobsToken())).toBe(jobs);
   });
 
   it('works in a testing module, where a processor can be overridden', async () => {
@@ -193,7 +195,11 @@ describe('EchoMqModule', () => {
     ['without options', undefined, 'needs options'],
     ['without a connection', {}, "option 'connection' is missing"],
     ['with an unknown option', { connection: NOWHERE, conection: 1 }, "unknown option 'conection'"],
-    ['telling what is known, with its own', { connection: NOWHERE, conection: 1 }, 'onReconnected, consume, queues'],
+    [
+      'telling what is known, with its own',
+      { connection: NOWHERE, conection: 1 },
+      'onReconnected, name, consume, autoStart, defaults, queues',
+    ],
     ['with a clock', { connection: NOWHERE, clock: {} }, "unknown option 'clock'"],
     ['with a consume that is no boolean', { connection: NOWHERE, consume: 'no' }, "option 'consume'"],
     ['with queues that are no object', { connection: NOWHERE, queues: [] }, "option 'queues'"],

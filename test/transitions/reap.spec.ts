@@ -45,7 +45,7 @@ describeTransition('reap', (table) => {
   table.it('buries a job that has lapsed more often than the sweep allows', {
     given: (queue) => queue.active(A, { attempts: 3, stalls: 2, lapsed: 2 }, PAST),
     call: [1000, 2, '', 0],
-    answer: [0, 1, -1, -1],
+    answer: [0, 1, -1, -1, A],
     changes: {
       active: gone,
       dead: zset([A, 0]),
@@ -58,7 +58,7 @@ describeTransition('reap', (table) => {
   table.it('buries at the first lapse where none is allowed', {
     given: (queue) => queue.active(A, {}, PAST),
     call: [1000, 0, '', 0],
-    answer: [0, 1, -1, -1],
+    answer: [0, 1, -1, -1, A],
     changes: {
       active: gone,
       dead: zset([A, 0]),
@@ -74,7 +74,7 @@ describeTransition('reap', (table) => {
       await queue.active(B, { max_stalls: 9, stalls: 8 }, PAST);
     },
     call: [1000, 2, '', 0],
-    answer: [1, 1, -1, -1],
+    answer: [1, 1, -1, -1, A],
     changes: {
       active: gone,
       dead: zset([A, 0]),
@@ -89,7 +89,7 @@ describeTransition('reap', (table) => {
   table.it('buries a job that was asked to stop as cancelled, not as stalled', {
     given: (queue) => queue.active(A, { cancel: 1 }, PAST),
     call: [1000, 2, '', 0],
-    answer: [0, 1, -1, -1],
+    answer: [0, 1, -1, -1, A],
     changes: {
       active: gone,
       dead: zset([A, 0]),
@@ -141,7 +141,7 @@ describeTransition('reap', (table) => {
   table.it('buries a job that was asked to stop before the server restarted', {
     given: (queue) => queue.active(A, { cancel: 1, lease_epoch: 'beef.x1' }, PAST),
     call: [1000, 2, THIS, 0],
-    answer: [0, 1, -1, -1],
+    answer: [0, 1, -1, -1, A],
     changes: { active: gone, dead: zset([A, 0]), [job(A)]: fields(buried('cancelled')), 'metrics:failed': counted(1) },
   });
 
@@ -182,7 +182,7 @@ describeTransition('reap', (table) => {
         await queue.active(C, {}, PAST);
       },
       call: [1000, 2, '', record],
-      answer: [1, 2, -1, -1],
+      answer: [1, 2, -1, -1, A, B],
       changes: {
         active: gone,
         dead: zset([A, 0], [B, 0]),
@@ -262,7 +262,7 @@ describeTransition('reap', (table) => {
     const { queue } = table;
     await queue.active(A, {}, PAST);
     await queue.client.set(`${queue.keys.base}stream:completions`, 'x');
-    expect(await queue.run('reap', [1000, 0, '', 0])).toEqual([0, 1, -1, -1]);
+    expect(await queue.run('reap', [1000, 0, '', 0])).toEqual([0, 1, -1, -1, Buffer.from(A)]);
   });
 
   it('gives the exemption of a restart exactly once', async () => {

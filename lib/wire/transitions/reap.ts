@@ -1,4 +1,4 @@
-import { array, fromZero, integer } from '../reply.js';
+import { array, ascii, fromZero, integer } from '../reply.js';
 import { transition } from '../transition.js';
 
 export interface ReapCall {
@@ -11,6 +11,7 @@ export interface ReapCall {
 export interface Reaped {
   requeued: number;
   died: number;
+  deadIds: string[];
   /** The next lease deadline on the server's clock, milliseconds since 1970; undefined when nothing is active. */
   nextDeadline: number | undefined;
   /** Milliseconds from the server's now until then. */
@@ -21,11 +22,17 @@ export const reap = transition<ReapCall, Reaped>({
   name: 'reap',
   keys: ['active', 'pending', 'dead', 'base'],
   args: 'limit, max_stalls, epoch, record',
-  answers: 'requeued, died, next deadline or -1, ms until then or -1',
+  answers: 'requeued, died, next deadline or -1, ms until then or -1, then the ids of those that died',
   resend: true,
   encode: ({ limit, maxStalls, epoch, record }) => [limit, maxStalls, epoch, record],
   decode(reply) {
-    const [requeued, died, nextDeadline, nextInMs] = array(reply).map(integer) as [number, number, number, number];
-    return { requeued, died, nextDeadline: fromZero(nextDeadline), nextInMs: fromZero(nextInMs) };
+    const [requeued, died, nextDeadline, nextInMs, ...deadIds] = array(reply);
+    return {
+      requeued: integer(requeued),
+      died: integer(died),
+      deadIds: deadIds.map(ascii),
+      nextDeadline: fromZero(integer(nextDeadline)),
+      nextInMs: fromZero(integer(nextInMs)),
+    };
   },
 });

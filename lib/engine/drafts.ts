@@ -1,0 +1,43 @@
+import { assertSize, show } from '../kernel/arguments.js';
+import type { Codec, TravellingOptions } from '../kernel/codec.js';
+import { EchoArgumentError } from '../kernel/errors.js';
+import { type EnqueueOptions, landingOf } from './enqueue-options.js';
+import type { OutgoingJob } from './enqueuer.js';
+import { failureText } from './failure-text.js';
+import type { Minting } from './minting.js';
+
+/** A job ready to be sent; its id is empty while none can be minted. */
+export type Draft = { -readonly [K in keyof OutgoingJob]: OutgoingJob[K] };
+
+export interface DraftsParts {
+  readonly codec: Codec;
+  readonly minting: Minting;
+  readonly maxPayloadBytes: number;
+}
+
+/** Makes of what enqueue was given what the wire sends. The bytes are those of this moment. */
+export class Drafts {
+  constructor(private readonly parts: DraftsParts) {}
+
+  /** @throws EchoArgumentError */
+  make(name: string, data: unknown, opts: EnqueueOptions | undefined): Draft {
+    if (typeof name !== 'string' || name === '') {
+      throw new EchoArgumentError(`a job's name must be a string that is not empty, got ${show(name)}`);
+    }
+    const { id, delay, fields, travelling } = landingOf(opts);
+    const payload = this.encode(name, data, travelling);
+    return { id: id ?? this.parts.minting.next() ?? '', payload, delay, fields, fresh: id === undefined };
+  }
+
+  private encode(name: string, data: unknown, travelling: TravellingOptions | undefined): string | Buffer {
+    let payload: string | Buffer;
+    try {
+      payload = this.parts.codec.encode(name, data, travelling);
+    } catch (error) {
+      if (error instanceof EchoArgumentError) throw error;
+      throw new EchoArgumentError(`the codec cannot encode the job: ${failureText(error)}`, error);
+    }
+    assertSize(payload, this.parts.maxPayloadBytes, 'the job');
+    return payload;
+  }
+}

@@ -1,0 +1,19 @@
+import { Inject } from '@nestjs/common';
+import { getConsumersToken, getEchoMqToken, getJobsToken } from './tokens.js';
+
+type InjectDecorator = PropertyDecorator & ParameterDecorator;
+
+/** Injects the `Jobs` of `EchoMqModule.forRoot({ name })`. Without a name, as the class `Jobs` does. */
+export function InjectJobs(name?: string): InjectDecorator {
+  return Inject(getJobsToken(name));
+}
+
+/** Injects the `EchoMq` of `EchoMqModule.forRoot({ name })`. */
+export function InjectEchoMq(name?: string): InjectDecorator {
+  return Inject(getEchoMqToken(name));
+}
+
+/** Injects the `Consumers` of `EchoMqModule.forRoot({ name })`. */
+export function InjectConsumers(name?: string): InjectDecorator {
+  return Inject(getConsumersToken(name));
+}

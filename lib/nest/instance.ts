@@ -1,0 +1,104 @@
+import { isDeepStrictEqual } from 'node:util';
+import { Logger } from '@nestjs/common';
+import type { Consumer } from '../engine/consumer.js';
+import { type ConsumerOptions, consumerSettings } from '../engine/consumer-options.js';
+import { EchoMq } from '../engine/echomq.js';
+import type { Handler } from '../engine/handler.js';
+import { type EchoError, EchoRegistrationError } from '../kernel/errors.js';
+import { Consumers, type Launch } from './consumers.js';
+import type { FoundProcessor } from './discovery.js';
+import { logFailures } from './failure-log.js';
+import { type EchoMqModuleOptions, type SplitOptions, splitOptions } from './module-options.js';
+import { queueOptions, refuseUnservedQueues } from './queue-options.js';
+import { routerFor } from './router.js';
+import { type QueueRoutes, routesOf } from './routes.js';
+
+/** A queue as this app serves it. */
+export interface Service {
+  readonly routes: QueueRoutes;
+  readonly options: ConsumerOptions;
+  /** Runs a job by its name. */
+  readonly handler: Handler;
+}
+
+/** What one `EchoMqModule` stands for: an engine, and the consumers of the processors that belong to it. */
+export class Instance {
+  readonly consumers = new Consumers();
+  readonly echo: EchoMq;
+  readonly logger: Logger;
+  private readonly options: SplitOptions;
+  private planned: ReadonlyMap<string, Service> = new Map();
+
+  /** @throws EchoConfigError for options that make no sense */
+  constructor(
+    readonly name: string | undefined,
+    given: EchoMqModuleOptions,
+  ) {
+    this.logger = new Logger(name === undefined ? 'EchoMq' : `EchoMq ${name}`);
+    this.options = splitOptions(given);
+    const { engine } = this.options;
+    this.echo = EchoMq.create({
+      ...engine,
+      onError: engine.onError ?? ((error) => this.tell(error)),
+      onReconnected: engine.onReconnected ?? ((awayMs) => this.tellBack(awayMs)),
+    });
+  }
+
+  /** What its processors serve, by queue, also where this process only enqueues. */
+  get services(): ReadonlyMap<string, Service> {
+    return this.planned;
+  }
+
+  /** Wires its processors; again when more have come. @throws EchoConfigError, EchoRegistrationError */
+  plan(processors: readonly FoundProcessor[]): void {
+    const { consume, queues, defaults } = this.options;
+    const tables = routesOf(processors);
+    consumerSettings(defaults, 'defaults');
+    for (const [queue, options] of Object.entries(queues)) consumerSettings(options, `queues.${queue}`);
+    const services = new Map(tables.map((routes) => [routes.queue, this.serviceOf(routes)]));
+    if (consume) refuseUnservedQueues(queues, tables);
+    this.planned = services;
+    const launches = [...services.keys()].map((queue): [string, Launch] => [queue, () => this.launch(queue)]);
+    this.consumers.plan(consume ? new Map(launches) : undefined);
+  }
+
+  /** From now on jobs run. */
+  start(): void {
+    const { consume, autoStart } = this.options;
+    this.consumers.open(autoStart);
+    if (consume && this.planned.size === 0) this.logger.log('No @Processor found: this process only enqueues');
+  }
+
+  private serviceOf(routes: QueueRoutes): Service {
+    const { queue } = routes;
+    const { queues, defaults } = this.options;
+    const options = queueOptions(routes, Object.hasOwn(queues, queue) ? queues[queue] : undefined, defaults);
+    const before = this.planned.get(queue);
+    if (before !== undefined && !isDeepStrictEqual(before.options, options)) {
+      const classes = routes.processors.map(({ type }) => type.name).join(', ');
+      throw new EchoRegistrationError(
+        `queue '${queue}' runs already: a processor that is loaded late cannot change its options (${classes})`,
+      );
+    }
+    return { routes, options, handler: routerFor(routes, this.logger) };
+  }
+
+  private launch(queue: string): Consumer {
+    const { routes, options } = this.planned.get(queue)!;
+    // Looked up for each job: a module that is loaded late may add handlers.
+    const consumer = this.echo.consume(queue, options, (job) => this.planned.get(queue)!.handler(job));
+    logFailures(consumer, this.logger);
+    const names = [...routes.byName.keys(), ...(routes.otherwise ? ['every other name'] : [])].join(', ');
+    this.logger.log(`Serving queue '${queue}', ${consumer.settings.concurrency} at a time: ${names}`);
+    return consumer;
+  }
+
+  private tell(error: EchoError): void {
+    this.logger.error(`${error.code}: ${error.message}`);
+  }
+
+  private tellBack(awayMs: number): void {
+    const away = awayMs < 1000 ? `${Math.round(awayMs)} ms` : `${Math.round(awayMs / 1000)} s`;
+    this.logger.log(`the server is reached again after ${away}`);
+  }
+}
