@@ -105,6 +105,7 @@ export function shortLine(values: Record<string, number>, figures: readonly Figu
 
 const UNITS: Record<Figure['unit'], string> = {
   'jobs/s': '/s',
+  'flows/s': '/s',
   us: ' us',
   ms: ' ms',
   s: ' s',
@@ -118,7 +119,7 @@ function quantity(value: number, figure: Figure): string {
 }
 
 function number(value: number, { unit }: Figure): string {
-  const digits = { 'jobs/s': 0, us: 1, ms: 2, s: 1, bytes: 0, connections: 0, 'commands/s': 2 }[unit];
+  const digits = { 'jobs/s': 0, 'flows/s': 0, us: 1, ms: 2, s: 1, bytes: 0, connections: 0, 'commands/s': 2 }[unit];
   return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 

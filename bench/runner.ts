@@ -66,9 +66,8 @@ export async function run(plan: Plan): Promise<Measurement[]> {
 
 function tasksOf(plan: Plan, scenario: Scenario): Task[] {
   const rounds = Math.min(plan.rounds, scenario.maxRounds ?? plan.rounds);
-  const skipped = (library: LibraryName): boolean =>
-    plan.quick && scenario.quickLibraries !== undefined && !scenario.quickLibraries.includes(library);
-  const libraries = plan.libraries.filter((library) => !skipped(library));
+  const about = [scenario.libraries, plan.quick ? scenario.quickLibraries : undefined];
+  const libraries = plan.libraries.filter((library) => about.every((names) => names?.includes(library) ?? true));
   return Array.from({ length: rounds }, (_, round) =>
     libraries.map((library) => ({ scenario: scenario.name, library, url: plan.url, round, quick: plan.quick })),
   ).flat();

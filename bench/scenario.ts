@@ -13,6 +13,8 @@ export interface Scenario {
   maxRounds?: number;
   /** It only waits: all rounds of all libraries run at once, on queues of their own. */
   atOnce?: boolean;
+  /** It is about these only. */
+  libraries?: readonly LibraryName[];
   /** `--quick` leaves the others out: with their defaults it takes them too long. */
   quickLibraries?: readonly LibraryName[];
   measure(bench: Bench): Promise<Record<string, number>>;
@@ -23,7 +25,7 @@ export interface Figure {
   label: string;
   /** A ratio of it would mean nothing. */
   incomparable?: true;
-  unit: 'jobs/s' | 'us' | 'ms' | 's' | 'bytes' | 'connections' | 'commands/s';
+  unit: 'jobs/s' | 'flows/s' | 'us' | 'ms' | 's' | 'bytes' | 'connections' | 'commands/s';
 }
 
 /** What a measurement is given. */

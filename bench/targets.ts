@@ -17,6 +17,7 @@ export const targets: readonly Target[] = [
   { scenario: 'processing-100', figure: 'rate', against: 'bee-queue', atLeast: 3 },
   { scenario: 'processing-100', figure: 'serverCpu', against: 'bullmq', atMost: 0.3, aim: 0.2 },
   { scenario: 'processing-100', figure: 'nodeCpu', against: 'bullmq', atMost: 0.2 },
+  { scenario: 'flows', figure: 'rate', against: 'bullmq', atLeast: 5 },
   { scenario: 'memory', figure: 'bytes', against: 'bullmq', atMost: 0.9 },
   { scenario: 'latency', figure: 'p50', against: 'bullmq', atMost: 0.5 },
   { scenario: 'delayed', figure: 'p99', atMost: 5 },

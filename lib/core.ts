@@ -1,14 +1,29 @@
 export { EchoBulkError } from './engine/bulk-error.js';
-export type { Consumer, ConsumerEvents, DeadJob } from './engine/consumer.js';
+export type { Consumer } from './engine/consumer.js';
+export type { ConsumerEvents, DeadJob } from './engine/consumer-events.js';
 export type { ConsumerOptions } from './engine/consumer-options.js';
 export { EchoMq } from './engine/echomq.js';
 export type { EnqueueOptions } from './engine/enqueue-options.js';
 export type { EnqueueResult } from './engine/enqueuer.js';
+export type {
+  AddedFlow,
+  AddedNode,
+  ChildrenReport,
+  FlowNode,
+  FlowOptions,
+  FlowTree,
+  ParentPolicy,
+} from './engine/flow-calls.js';
+export { flowNode } from './engine/flow-node.js';
+export { Flows } from './engine/flows.js';
 export type { Handler } from './engine/handler.js';
 export type { EchoMqHealth, HealthOptions, QueueHealth } from './engine/health.js';
+export { type DataIssue, EchoDataError, InvalidData } from './engine/invalid-data.js';
 export type { Job } from './engine/job.js';
+export type { JobOf } from './engine/job-types.js';
 export type { JobView } from './engine/job-view.js';
-export type { ClaimedJob, EnqueueEntry, Jobs, Page } from './engine/jobs.js';
+export type { Jobs } from './engine/jobs.js';
+export type { ClaimedJob, EnqueueEntry, Page } from './engine/jobs-calls.js';
 export type { EchoMqOptions } from './engine/options.js';
 export type { Backoff, BackoffFunction, ExponentialBackoff, FixedBackoff, JobBackoff } from './kernel/backoff.js';
 export { type Codec, type Envelope, jsonCodec, type TravellingOptions } from './kernel/codec.js';
@@ -16,6 +31,7 @@ export {
   EchoArgumentError,
   EchoConfigError,
   EchoError,
+  EchoJobError,
   EchoRegistrationError,
   EchoStateError,
   EchoStoreError,
@@ -32,7 +48,10 @@ export {
   type Outcome,
   type RetryOutcome,
   Snooze,
+  WaitForChildren,
 } from './kernel/outcome.js';
+export { type DataOf, defineQueue, type InputOf, type JobsOf, type Queue, type Schemas } from './kernel/queue.js';
+export type { StandardSchema } from './kernel/schema.js';
 export type { JobState, ListableState } from './kernel/state.js';
 export type { ClusterSource, ConnectionSource } from './wire/client.js';
 export type { Wire } from './wire/fence.js';

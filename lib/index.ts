@@ -1,16 +1,31 @@
 // Classes that stand in decorated signatures (Job, Jobs, ...) are exported as values: the compiler keeps them as metadata.
 
 export { EchoBulkError } from './engine/bulk-error.js';
-export type { Consumer, ConsumerEvents, DeadJob } from './engine/consumer.js';
+export type { Consumer } from './engine/consumer.js';
+export type { ConsumerEvents, DeadJob } from './engine/consumer-events.js';
 export type { ConsumerOptions } from './engine/consumer-options.js';
 export { EchoMq } from './engine/echomq.js';
 export type { EnqueueOptions } from './engine/enqueue-options.js';
 export type { EnqueueResult } from './engine/enqueuer.js';
+export type {
+  AddedFlow,
+  AddedNode,
+  ChildrenReport,
+  FlowNode,
+  FlowOptions,
+  FlowTree,
+  ParentPolicy,
+} from './engine/flow-calls.js';
+export { flowNode } from './engine/flow-node.js';
+export { Flows } from './engine/flows.js';
 export type { Handler } from './engine/handler.js';
 export type { EchoMqHealth, HealthOptions, QueueHealth } from './engine/health.js';
+export { type DataIssue, EchoDataError, InvalidData } from './engine/invalid-data.js';
 export { Job } from './engine/job.js';
+export type { JobOf } from './engine/job-types.js';
 export type { JobView } from './engine/job-view.js';
-export { type ClaimedJob, type EnqueueEntry, Jobs, type Page } from './engine/jobs.js';
+export { Jobs } from './engine/jobs.js';
+export type { ClaimedJob, EnqueueEntry, Page } from './engine/jobs-calls.js';
 export type { EchoMqOptions } from './engine/options.js';
 export type { Backoff, BackoffFunction, ExponentialBackoff, FixedBackoff, JobBackoff } from './kernel/backoff.js';
 export { type Codec, type Envelope, jsonCodec, type TravellingOptions } from './kernel/codec.js';
@@ -18,6 +33,7 @@ export {
   EchoArgumentError,
   EchoConfigError,
   EchoError,
+  EchoJobError,
   EchoRegistrationError,
   EchoStateError,
   EchoStoreError,
@@ -34,20 +50,35 @@ export {
   type Outcome,
   type RetryOutcome,
   Snooze,
+  WaitForChildren,
 } from './kernel/outcome.js';
+export { type DataOf, defineQueue, type InputOf, type JobsOf, type Queue, type Schemas } from './kernel/queue.js';
+export type { StandardSchema } from './kernel/schema.js';
 export type { JobState, ListableState } from './kernel/state.js';
 export { Consumers } from './nest/consumers.js';
+export { type DtoSchemaOptions, dtoSchema } from './nest/dto-schema.js';
 export { EchoMqModule } from './nest/echomq.module.js';
 export {
   EchoMqHealthIndicator,
   type EchoMqHealthIndicatorOptions,
   type EchoMqHealthResult,
 } from './nest/health-indicator.js';
-export { InjectConsumers, InjectEchoMq, InjectJobs } from './nest/inject.js';
+export { InjectConsumers, InjectEchoMq, InjectFlows, InjectJobs } from './nest/inject.js';
+export { ECHOMQ_CONTEXT, type EchoMqContextType, jobOf } from './nest/job-context.js';
+export { JobData, JobRef, JobSignal } from './nest/job-parameters.js';
+export { InjectJob, InjectJobSignal } from './nest/job-scope.module.js';
 export type { EchoMqModuleAsyncOptions, EchoMqModuleOptions, EchoMqOptionsFactory } from './nest/module-options.js';
 export { OnJob } from './nest/on-job.js';
-export { Processor } from './nest/processor.js';
-export { getConsumersToken, getEchoMqOptionsToken, getEchoMqToken, getJobsToken } from './nest/tokens.js';
+export { Processor, type ProcessorOptions } from './nest/processor.js';
+export {
+  getConsumersToken,
+  getEchoMqOptionsToken,
+  getEchoMqToken,
+  getFlowsToken,
+  getJobsToken,
+  JOB,
+  JOB_SIGNAL,
+} from './nest/tokens.js';
 export type { ClusterSource, ConnectionSource } from './wire/client.js';
 export type { Wire } from './wire/fence.js';
 export type { Counts, Promoted, Reaped } from './wire/transitions/index.js';

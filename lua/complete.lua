@@ -2,7 +2,8 @@
 -- KEYS active base
 -- ARGV record, then per job: id, token, keep_ms, result
 -- Answers a code per job: 1 done (again for a repeat on a kept row), 0 gone, -1 stale.
--- Cost: per job one HMGET; per call one ZREM, one DEL, one HINCRBY.
+-- Cost: per job one HMGET; per call one ZREM, one DEL, one HINCRBY. A child counts its parent down, a parent takes its flow
+-- keys with it.
 local active, base = KEYS[1], KEYS[2]
 local record = int(ARGV[1] or '', 0, MAX_INT)
 if not record or #ARGV < 5 or (#ARGV - 1) % 4 ~= 0 then return refuse('EMQARG', 'complete: arguments do not add up') end
@@ -13,26 +14,32 @@ local bad = mistyped('zset', active) or mistyped('hash', base .. 'metrics:comple
   or (record > 0 and mistyped('stream', base .. 'stream:completions'))
 if bad then return bad end
 
-local now = record > 0 and server_ms()
+local now = record > 0 and server_ms() or nil
+local AWAITED_MS = 60000 -- so long the result of a job that somebody waits for can be fetched
 local codes, settled, recorded = {}, {}, {}
 local held, lapsed, rows, kept = {}, {}, {}, {}
 local jobs = base .. 'job:'
+local family, tied
 for i = 2, #ARGV, 4 do
   local id, token, keep = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   local row = jobs .. id
   local earlier, code = settled[id], 0
   if earlier then
     -- an earlier item of this call has settled it: the row is gone, or done
-    if ARGV[earlier + 2] ~= '0' then code = ARGV[earlier + 1] == token and 1 or -1 end
+    if ARGV[earlier + 2] ~= '0' or call('HGET', row, 'awaited') then code = ARGV[earlier + 1] == token and 1 or -1 end
   else
-    local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'state')
+    local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'state', 'parent', 'flow', 'awaited')
     if not r.err then
       code = holder(token, row, r)
       if code > 0 then
         local list = code == 1 and held or lapsed
         list[#list + 1] = id
-        if keep == '0' then rows[#rows + 1] = row else kept[#kept + 1] = i end
+        if keep == '0' and not r[6] then rows[#rows + 1] = row else kept[#kept + 1] = i end
         settled[id], code = i, 1
+        if r[4] or r[5] or r[6] then
+          family, tied = family or flows(base, record, now), tied or {}
+          tied[#tied + 1] = { id, row, ARGV[i + 3], family.ties(row) }
+        end
         if record > 0 then
           recorded[#recorded + 1] = { id, r[1], ARGV[i + 3] }
         end
@@ -44,10 +51,8 @@ for i = 2, #ARGV, 4 do
   codes[#codes + 1] = code
 end
 
-if #lapsed > 0 then
-  bad = mistyped('zset', base .. 'pending')
-  if bad then return bad end
-end
+bad = #lapsed > 0 and mistyped('zset', base .. 'pending') or tied and flow_refusal(base)
+if bad then return bad end
 zrem(active, held)
 zrem(base .. 'pending', lapsed)
 chunked(rows, function(...) return call('DEL', ...) end)
@@ -55,8 +60,15 @@ for _, i in ipairs(kept) do
   local row = jobs .. ARGV[i]
   call('HDEL', row, 'lapsed', 'cancel')
   call('HSET', row, 'state', 'done', 'result', ARGV[i + 3])
-  call('PEXPIRE', row, ARGV[i + 2])
+  call('PEXPIRE', row, ARGV[i + 2] == '0' and AWAITED_MS or ARGV[i + 2])
 end
 count(base, 'completed', #rows + #kept)
 for _, r in ipairs(recorded) do record_settled(record, base, r[1], 'completed', r[2], now, 'result', r[3]) end
+if tied then
+  for _, job in ipairs(tied) do
+    if job[4].flow then family.forget(job[2]) end
+    family.tell(job[1], job[4], 'done', job[3])
+  end
+  family.finish()
+end
 return codes

@@ -26,7 +26,7 @@ while i <= total do
         priorities[n] = value
       elseif name == 'max_stalls' then
         if not int(value, 0, MAX_INT) then return refuse('EMQARG', 'enqueue: max_stalls is not an integer') end
-      else
+      elseif name ~= 'awaited' then
         return refuse('EMQARG', 'enqueue: a client may not set field ' .. string.sub(name, 1, 40))
       end
     end

@@ -1,8 +1,8 @@
 -- lead: takes the free leader keys, renews this process's own, and says when each queue wants attention.
 -- KEYS leader keys of one slot, then the base of the first
 -- ARGV process, ttl_ms
--- Answers five numbers per key: leads 0/1; milliseconds until the next run-at, lease deadline and parked lane, each -1
--- when there is none or another process leads; claimable 0/1.
+-- Answers six numbers per key: leads 0/1; milliseconds until the next run-at, lease deadline and parked lane, each -1
+-- when there is none or another process leads; claimable 0/1; owes something to other queues 0/1.
 local process, ttl = ARGV[1], int(ARGV[2] or '', 1, MAX_INT)
 if not process or process == '' or not ttl then return refuse('EMQARG', 'lead: process or ttl_ms is malformed') end
 
@@ -33,5 +33,7 @@ for i = 1, #KEYS - 1 do
   answer[n + 3] = leads and until_first(base .. 'active') or -1
   answer[n + 4] = -1
   answer[n + 5] = (waiting ~= 0 and type(waiting) == 'number' and call('EXISTS', base .. 'paused') == 0) and 1 or 0
+  local owed = leads and redis.pcall('XLEN', base .. 'outbox')
+  answer[n + 6] = (owed ~= 0 and type(owed) == 'number') and 1 or 0
 end
 return answer

@@ -11,7 +11,7 @@ for _, key in ipairs(sets) do
   local bad = mistyped('zset', key)
   if bad then return bad end
 end
-local bad = mistyped('hash', base .. 'metrics:removed')
+local bad = mistyped('hash', base .. 'metrics:removed') or flow_refusal(base)
 if bad then return bad end
 if force == '0' and call('ZCARD', base .. 'active') > 0 then
   return refuse('EMQSTATE', 'obliterate: jobs are running; force it, or wait for them')
@@ -20,14 +20,27 @@ end
 call('DEL', base .. 'paused')
 call('SET', base .. 'paused', 1)
 local left = limit
+local family -- parents in other queues hear of it; those in this one go as well
 for _, key in ipairs(sets) do
   local ids, rows = call('ZRANGE', key, 0, left - 1), {}
-  for i, id in ipairs(ids) do rows[i] = base .. 'job:' .. id end
+  for i, id in ipairs(ids) do
+    local row = base .. 'job:' .. id
+    rows[i] = row
+    local r = redis.pcall('HMGET', row, 'parent_queue', 'flow', 'awaited')
+    if r[1] or r[2] or r[3] then
+      family = family or flows(base)
+      local ties = family.ties(row)
+      if r[2] then family.forget(row) end
+      if not r[1] then ties.parent = nil end
+      family.tell(id, ties, 'gone', 'removed')
+    end
+  end
   zrem(key, ids)
   chunked(rows, function(...) return call('DEL', ...) end)
   left = left - #ids
   if left == 0 then break end
 end
+if family then family.finish() end
 count(base, 'removed', limit - left) -- so that a queue half removed still adds up
 if left == limit then
   call('DEL', base .. 'leader', base .. 'stream:completions')

@@ -9,9 +9,9 @@ local limit = int(ARGV[1] or '', 1, 1000)
 local max_stalls = int(ARGV[2] or '', 0, MAX_INT)
 local record = int(ARGV[4] or '', 0, MAX_INT)
 if not (limit and max_stalls and record) then return refuse('EMQARG', 'reap: limit, max_stalls or record is malformed') end
-local bad = mistyped('zset', active) or mistyped('zset', pending) or mistyped('zset', dead)
-  or mistyped('zset', base .. 'hungry') or mistyped('hash', base .. 'metrics:failed')
-  or mistyped('hash', base .. 'metrics:stalled') or (record > 0 and mistyped('stream', base .. 'stream:completions'))
+local bad = mistyped('zset', active) or mistyped('zset', pending) or mistyped('zset', dead) or flow_refusal(base)
+  or mistyped('hash', base .. 'metrics:failed') or mistyped('hash', base .. 'metrics:stalled')
+  or (record > 0 and mistyped('stream', base .. 'stream:completions'))
 if bad then return bad end
 
 -- The server run an epoch was given in; nil when unknown ('-' is a claim that gave none).
@@ -24,12 +24,14 @@ local now = server_ms()
 local this_run = run_of(ARGV[3])
 local lapsed = call('ZRANGEBYSCORE', active, '-inf', now, 'LIMIT', 0, limit)
 local requeued, dead_ids, stalled = {}, {}, 0
+local family
 if #lapsed > 0 then
   local before = call('ZCARD', pending)
   zrem(active, lapsed)
   for _, id in ipairs(lapsed) do
     local row = base .. 'job:' .. id
-    local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'stalls', 'max_stalls', 'cancel', 'priority', 'uncharged')
+    local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'stalls', 'max_stalls', 'cancel', 'priority', 'uncharged',
+      'parent', 'flow', 'awaited')
     if not r.err and r[1] then
       local run = run_of(r[2])
       local restarted = this_run and run and run ~= this_run
@@ -45,6 +47,10 @@ if #lapsed > 0 then
       if text then
         bury(base, id, row, r[1], text, record, now)
         dead_ids[#dead_ids + 1] = id
+        if r[8] or r[9] or r[10] then
+          family = family or flows(base, record, now)
+          family.buried(id, row, text)
+        end
       else
         if restarted then
           call('HSET', row, 'uncharged', one_more(r[7]), 'lease_epoch', '-')
@@ -58,6 +64,7 @@ if #lapsed > 0 then
   zadd(pending, requeued)
   count(base, 'stalled', stalled)
   count(base, 'failed', #dead_ids)
+  if family then family.finish() end
   if #requeued > 0 then wake_if_new(base, before) end
 end
 local next_at = first_score(active)

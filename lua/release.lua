@@ -10,21 +10,27 @@ for i = 1, #ARGV, 3 do
   runs[i] = run_at(ARGV[i + 2], now)
   if not runs[i] then return refuse('EMQARG', 'release: delay is not canonical milliseconds') end
 end
-local bad = mistyped('zset', active) or mistyped('zset', pending) or mistyped('zset', schedule)
-  or mistyped('zset', base .. 'dead') or mistyped('zset', base .. 'hungry') or mistyped('hash', base .. 'metrics:failed')
+local bad = mistyped('zset', active) or mistyped('zset', pending) or mistyped('zset', schedule) or flow_refusal(base)
+  or mistyped('hash', base .. 'metrics:failed')
 if bad then return bad end
 
 local before, earliest = call('ZCARD', pending), first_score(schedule)
 local codes, buried, put_back, parked = {}, 0, 0, 0
+local family
 for i = 1, #ARGV, 3 do
   local id, row = ARGV[i], base .. 'job:' .. ARGV[i]
-  local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'state', 'priority', 'cancel', 'uncharged')
+  local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'state', 'priority', 'cancel', 'uncharged', 'parent',
+    'flow', 'awaited')
   local code = r.err and 0 or holder(ARGV[i + 1], row, r)
   if code > 0 then
     call('ZREM', code == 1 and active or pending, id)
     if r[5] then
       bury(base, id, row, r[1], 'cancelled', 0, now)
       buried = buried + 1
+      if r[7] or r[8] or r[9] then
+        family = family or flows(base, 0, now)
+        family.buried(id, row, 'cancelled')
+      end
     else
       call('HDEL', row, 'lapsed')
       call('HSET', row, 'uncharged', one_more(r[6]))
@@ -43,6 +49,7 @@ for i = 1, #ARGV, 3 do
   codes[#codes + 1] = code
 end
 count(base, 'failed', buried)
+if family then family.finish() end
 if put_back > 0 then wake_if_new(base, before) end
 if parked > 0 then announce_if_earlier(base, earliest, schedule, now) end
 return codes

@@ -10,22 +10,29 @@ for i = 4, #ARGV, 5 do
   if not int(ARGV[i], 0, MAX_INT) then return refuse('EMQARG', 'retry: delay_ms is not an integer from 0') end
   if not int(ARGV[i + 1], 0, MAX_INT) then return refuse('EMQARG', 'retry: max_attempts is not an integer from 0') end
 end
-local bad = mistyped('zset', active) or mistyped('zset', schedule) or mistyped('zset', dead)
-  or mistyped('zset', pending) or mistyped('zset', base .. 'hungry') or mistyped('hash', base .. 'metrics:failed')
-  or mistyped('hash', base .. 'metrics:retried') or (record > 0 and mistyped('stream', base .. 'stream:completions'))
+local bad = mistyped('zset', active) or mistyped('zset', schedule) or mistyped('zset', dead) or flow_refusal(base)
+  or mistyped('hash', base .. 'metrics:failed') or mistyped('hash', base .. 'metrics:retried')
+  or (record > 0 and mistyped('stream', base .. 'stream:completions'))
 if bad then return bad end
 
 local now, before, earliest = server_ms(), call('ZCARD', pending), first_score(schedule)
 local answers, buried, retried, put_back, parked = {}, 0, 0, 0, 0
+local family
 for i = 2, #ARGV, 5 do
   local id, row = ARGV[i], base .. 'job:' .. ARGV[i]
-  local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'state', 'uncharged', 'priority', 'cancel')
+  local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'state', 'uncharged', 'priority', 'cancel', 'parent',
+    'flow', 'awaited')
   local answer = r.err and 0 or holder(ARGV[i + 1], row, r)
   if answer > 0 then
     call('ZREM', answer == 1 and active or pending, id)
     local delay, cap = tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])
     if r[6] or cap == 0 or (tonumber(r[1]) or 0) - (tonumber(r[4]) or 0) >= cap then
-      bury(base, id, row, r[1], r[6] and 'cancelled' or ARGV[i + 4], record, now)
+      local text = r[6] and 'cancelled' or ARGV[i + 4]
+      bury(base, id, row, r[1], text, record, now)
+      if r[7] or r[8] or r[9] then
+        family = family or flows(base, record, now)
+        family.buried(id, row, text)
+      end
       buried, answer = buried + 1, 'dead'
     else
       call('HDEL', row, 'lapsed')
@@ -46,6 +53,7 @@ for i = 2, #ARGV, 5 do
 end
 count(base, 'failed', buried)
 count(base, 'retried', retried)
+if family then family.finish() end
 if put_back > 0 then wake_if_new(base, before) end
 if parked > 0 then announce_if_earlier(base, earliest, schedule, now) end
 return answers

@@ -1,4 +1,4 @@
--- trim: removes the oldest of the dead until keep_count are left, at most limit a call.
+-- trim: removes the oldest of the dead until keep_count are left, at most limit a call. Their parents hear of it.
 -- KEYS dead base
 -- ARGV keep_count, limit
 -- Answers removed.
@@ -11,8 +11,25 @@ if bad then return bad end
 local surplus = math.min(call('ZCARD', dead) - keep, limit)
 if surplus <= 0 then return 0 end
 local ids, rows = call('ZRANGE', dead, 0, surplus - 1), {}
-for i, id in ipairs(ids) do rows[i] = base .. 'job:' .. id end
+local family, tied
+for i, id in ipairs(ids) do
+  rows[i] = base .. 'job:' .. id
+  local r = redis.pcall('HMGET', rows[i], 'parent', 'flow', 'awaited')
+  if r[1] or r[2] or r[3] then
+    family, tied = family or flows(base), tied or {}
+    tied[#tied + 1] = { id, rows[i], family.ties(rows[i]) }
+  end
+end
+bad = tied and flow_refusal(base)
+if bad then return bad end
 local removed = zrem(dead, ids)
 chunked(rows, function(...) return call('DEL', ...) end)
 count(base, 'removed', removed)
+if tied then
+  for _, job in ipairs(tied) do
+    if job[3].flow then family.forget(job[2]) end
+    family.tell(job[1], job[3], 'gone', 'trimmed')
+  end
+  family.finish()
+end
 return removed

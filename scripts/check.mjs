@@ -11,6 +11,8 @@ const looks = [
   ['embedded scripts are current', node('scripts/embed-lua.mjs', '--check')],
   ['the library builds', node('scripts/build.mjs')],
   ['types', bin('typescript/bin/tsc', '--noEmit', '-p', 'tsconfig.json')],
+  // Without the paths to lib: as a user compiles, against what was built.
+  ['types of the public surface', bin('typescript/bin/tsc', '--noEmit', '-p', 'test/types', '--paths', 'null')],
   ['format and lint', bin('@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '.')],
   [
     'imports point down',
@@ -39,10 +41,11 @@ function luacheck() {
     console.log('luacheck is not installed: left out');
     return true;
   }
-  const prelude = readFileSync(`${root}/lua/_prelude.lua`, 'utf8');
+  const part = (name) => `${readFileSync(`${root}/lua/${name}`, 'utf8')}\n`;
   let clean = true;
   for (const file of readdirSync(`${root}/lua`).filter((name) => /^[a-z].*\.lua$/.test(name))) {
-    const input = `${prelude}\n${readFileSync(`${root}/lua/${file}`, 'utf8')}`;
+    const script = part(file);
+    const input = part('_prelude.lua') + (script.includes('flows(') ? part('_flow.lua') : '') + script;
     // A script uses some of the prelude, never all of it.
     const args = ['--config', `${root}/.luacheckrc`, '--no-unused', '--no-color', '-q', '--filename', file, '-'];
     const { status, stdout } = spawnSync('luacheck', args, { input, encoding: 'utf8' });

@@ -24,6 +24,8 @@ const lines = [
   '// Generated from lua/ by `npm run generate`. Do not edit.',
   `export const PRELUDE = ${JSON.stringify(read('_prelude.lua'))};`,
   '',
+  `export const FLOW = ${JSON.stringify(read('_flow.lua'))};`,
+  '',
   'export const SCRIPTS = {',
   ...names.map((name) => `  ${name.replace('.lua', '')}: ${JSON.stringify(read(name))},`),
   '} as const;',

@@ -27,6 +27,8 @@ export interface SessionOptions {
 
 export interface Session {
   producer(queue: string): Promise<Producer>;
+  /** Absent where the library has no flows. */
+  flowProducer?(queues: FlowQueues): Promise<FlowProducer>;
   /** Resolves once the consumer is connected. Crash recovery is on, with the library's defaults. */
   consume(queue: string, concurrency: number, handler: Handler): Promise<Consumer>;
   close(): Promise<void>;
@@ -36,6 +38,17 @@ export interface Producer {
   add(data: JobData): Promise<unknown>;
   addDelayed(data: JobData, delayMs: number): Promise<unknown>;
   addMany(data: readonly JobData[]): Promise<unknown>;
+}
+
+export interface FlowQueues {
+  parent: string;
+  /** May be the same. */
+  children: string;
+}
+
+export interface FlowProducer {
+  /** One parent that waits for these children. Resolves when all of it is added. */
+  add(parent: JobData, children: readonly JobData[]): Promise<unknown>;
 }
 
 export type Handler = (data: JobData) => void | Promise<void>;

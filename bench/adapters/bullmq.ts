@@ -5,15 +5,16 @@
  *   same and keeps the option out of every job's row, which is smaller and faster for BullMQ;
  * - Queue and Worker have their own connections (the default); with many queues in one process the documented sharing
  *   of one connection: all Workers share it, each adds the blocking one that it cannot do without;
+ * - flows by one `FlowProducer`, an `add` for each;
  * - stalled check, lock duration and all other options at their defaults.
  * Not used: ioredis' `enableAutoPipelining`, which BullMQ's documentation does not recommend and whose users report
  * jobs missing from the active list (taskforcesh/bullmq#457).
  */
 
-import { Queue, Worker } from 'bullmq';
+import { FlowProducer as BullFlowProducer, Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import type { JobData } from '../payload.js';
-import type { Adapter, Producer } from './adapter.js';
+import type { Adapter, FlowProducer, Producer } from './adapter.js';
 
 const JOB = 'job';
 
@@ -26,7 +27,7 @@ export const bullmq: Adapter = {
     const own = { host: hostname, port: Number(port || 6379), maxRetriesPerRequest: null };
     const shared = options.manyQueues ? new Redis(own) : undefined;
     const connection = shared ?? own;
-    const queues: Queue[] = [];
+    const queues: { close(): Promise<void> }[] = [];
     return {
       async producer(name): Promise<Producer> {
         const queue = new Queue<JobData>(name, { connection });
@@ -36,6 +37,16 @@ export const bullmq: Adapter = {
           add: (data) => queue.add(JOB, data),
           addDelayed: (data, delayMs) => queue.add(JOB, data, { delay: delayMs }),
           addMany: (many) => queue.addBulk(many.map((data) => ({ name: JOB, data }))),
+        };
+      },
+      async flowProducer(names): Promise<FlowProducer> {
+        const producer = new BullFlowProducer({ connection });
+        queues.push(producer);
+        await producer.waitUntilReady();
+        const child = (data: JobData) => ({ name: JOB, queueName: names.children, data });
+        return {
+          add: (data, children) =>
+            producer.add({ name: JOB, queueName: names.parent, data, children: children.map(child) }),
         };
       },
       async consume(name, concurrency, handler) {

@@ -6,7 +6,7 @@
 import type { Redis } from 'ioredis';
 import { EchoMq } from 'nestjs-echomq/core';
 import type { JobData } from '../payload.js';
-import type { Adapter, Handler, Producer } from './adapter.js';
+import type { Adapter, FlowProducer, Handler, Producer } from './adapter.js';
 
 const JOB = 'job';
 
@@ -26,6 +26,13 @@ export const echomq: Adapter = {
               queue,
               many.map((data) => ({ name: JOB, data })),
             ),
+        };
+      },
+      async flowProducer(queues): Promise<FlowProducer> {
+        const child = (data: JobData) => ({ queue: queues.children, name: JOB, data });
+        return {
+          add: (data, children) =>
+            echo.flows.add({ queue: queues.parent, name: JOB, data, children: children.map(child) }),
         };
       },
       async consume(queue, concurrency, handler: Handler) {

@@ -5,6 +5,7 @@ import { lead, QUEUES_PER_BEAT, resign, type Standing } from '../wire/beat.js';
 import type { Executor } from '../wire/executor.js';
 import { asEchoError } from '../wire/faults.js';
 import { promote, reap } from '../wire/transitions/index.js';
+import type { Flows } from './flows.js';
 import type { Metronome } from './metronome.js';
 
 /** A queue this process serves, as the beat sees it. */
@@ -32,6 +33,8 @@ interface Duty {
 export interface BeatHost {
   readonly executor: Executor;
   readonly metronome: Metronome;
+  /** Relays what the queues owe that this process leads. */
+  readonly flows: Pick<Flows, 'owes'>;
   readonly process: string;
   readonly isUp: boolean;
   epoch(keys: QueueKeys): string | undefined;
@@ -140,6 +143,12 @@ export class Beat {
     else if (this.beating) duty.heard = Math.min(duty.heard ?? Number.POSITIVE_INFINITY, this.now() + inMs);
   }
 
+  /** Something is owed to another queue. Whoever comes to lead later is told by its first beat. */
+  owes(queue: string): void {
+    const duty = this.duties.get(queue);
+    if (duty?.leads) this.host.flows.owes(duty.queue.keys);
+  }
+
   stop(): void {
     this.timer?.cancel();
     this.timer = undefined;
@@ -214,6 +223,7 @@ export class Beat {
     if (standing?.nextRunInMs !== undefined) duty.promoting.within(standing.nextRunInMs);
     if (standing?.nextDeadlineInMs !== undefined) duty.reaping.within(standing.nextDeadlineInMs);
     if (standing?.claimable) duty.queue.claimable();
+    if (standing?.owes) this.host.flows.owes(duty.queue.keys);
   }
 
   private async promote(duty: Duty): Promise<number | undefined> {

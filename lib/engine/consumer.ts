@@ -6,55 +6,23 @@ import { type ClaimedRow, get } from '../wire/transitions/index.js';
 import { ClaimAhead } from './claim-ahead.js';
 import { Claims, type ClaimsHost } from './claims.js';
 import { Conditions } from './conditions.js';
+import { type ConsumerEvents, deadHere, foundDead, type Where } from './consumer-events.js';
 import type { ConsumerSettings } from './consumer-options.js';
 import { Events } from './events.js';
 import { failureText } from './failure-text.js';
+import type { Flows } from './flows.js';
 import { callingJob, type Handler } from './handler.js';
-import { type Batch, Job } from './job.js';
+import { type Batch, type Job, type JobReach, readJob } from './job.js';
 import { viewOf } from './job-view.js';
 import { Leases } from './leases.js';
 import { type Settlement, Settler } from './settler.js';
 import { Slots } from './slots.js';
 import { encodedResult, verdictOn } from './verdict.js';
 
-/** Where a failed job went. */
-type Where = 'scheduled' | 'pending' | 'dead';
-
-/** A job in the morgue, and why. */
-export interface DeadJob {
-  readonly queue: string;
-  readonly id: string;
-  readonly name: string;
-  readonly data: unknown;
-  /** Claims so far. */
-  readonly attempts: number;
-  /** Claims that were charged. */
-  readonly attempt: number;
-  /** What the row keeps: of an error its stack. */
-  readonly reason: string;
-}
-
-export interface ConsumerEvents {
-  /** The server has taken the completion. */
-  completed: [job: Job, result: unknown];
-  /** An attempt failed; `outcome` says where the job went. */
-  failed: [job: Job, error: unknown, outcome: Where];
-  /**
-   * A job died: a handler here used up its attempts or discarded it, or its lease lapsed too often, which the one process
-   * that leads the queue tells. Of deaths by hand (`jobs.retry`, `jobs.reap`) the caller knows.
-   */
-  dead: [job: DeadJob];
-  /** Nobody here handles jobs of this name: it was put back for a while, uncharged. */
-  unhandled: [job: Job];
-  /** Somebody else has the job, or will have: what this run does no longer counts. */
-  'lease-lost': [job: Job, why: string];
-  /** The server, or the way to it, is in trouble; the consumer goes on by itself. */
-  error: [error: EchoError];
-}
-
 /** What a consumer needs of the pump that owns it. */
 export interface ConsumerHost extends ClaimsHost {
   readonly codec: Codec;
+  readonly flows: Flows;
   /** Also for results. */
   readonly maxPayloadBytes: number;
   /** Something is to be sent at the end of this turn. */
@@ -79,6 +47,10 @@ export class Consumer extends Events<ConsumerEvents> {
   private readonly leases: Leases;
   private readonly settler: Settler;
   private readonly conditions = new Conditions();
+  private readonly reach: JobReach = {
+    children: ({ id }) => this.host.flows.children(this.queue, id),
+    addChildren: ({ id, token }, children) => this.host.flows.addChildren(this.keys, id, token, children),
+  };
   /** Jobs that somebody cancelled while a claim was under way: they may be among what it brings. */
   private readonly cancelledEarly = new Set<string>();
   /** Handlers that are waiting in close(): nobody waits for them. */
@@ -219,10 +191,7 @@ export class Consumer extends Events<ConsumerEvents> {
       (rows) => {
         ids.forEach((id, i) => {
           const row = rows[i]; // none: trimmed meanwhile
-          if (!row) return;
-          const { name, data, attempts, uncharged, lastError = '' } = viewOf(id, row, codec);
-          const attempt = attempts - uncharged;
-          this.emit('dead', { queue: this.queue, id, name, data, attempts, attempt, reason: lastError });
+          if (row) this.emit('dead', foundDead(this.queue, viewOf(id, row, codec)));
         });
       },
       (error) => this.fault(error),
@@ -260,27 +229,28 @@ export class Consumer extends Events<ConsumerEvents> {
     this.claims.turn();
   }
 
+  /** @internal starts nothing more */
+  get isClosing(): boolean {
+    return this.stopping;
+  }
+
+  /** @internal runs a job that was claimed by hand; resolves when it is settled */
+  async runOne(row: ClaimedRow): Promise<void> {
+    this.take([row], this.host.clock.monotonic());
+    await this.conditions.until(() => this.slots.running === 0);
+    await this.lastWords();
+  }
+
   private take(rows: ClaimedRow[], leasedAt: number): void {
     const jobs = new Array<Job>(rows.length);
-    const batch: Batch = { owner: this.leases, jobs, left: rows.length, leasedAt, renewing: false };
-    for (let i = 0; i < rows.length; i++) jobs[i] = this.read(rows[i]!, batch);
+    const batch: Batch = { owner: this.leases, reach: this.reach, jobs, left: rows.length, leasedAt, renewing: false };
+    for (let i = 0; i < rows.length; i++) jobs[i] = readJob(this.keys.queue, rows[i]!, this.host.codec, batch);
     this.leases.add(batch);
     if (this.cancelledEarly.size > 0) {
       for (const { id } of jobs) if (this.cancelledEarly.delete(id)) this.cancelled(id);
     }
     this.ahead.carried(rows);
     this.slots.admit(jobs);
-  }
-
-  private read(row: ClaimedRow, batch: Batch): Job {
-    const { queue } = this.keys;
-    try {
-      return new Job(queue, row, this.host.codec.decode(row.payload), batch);
-    } catch (error) {
-      const job = new Job(queue, row, undefined, batch);
-      job.unreadable = { error };
-      return job;
-    }
   }
 
   /** Frees the job's slot. False when the job was settled, timed out or given back before: its result is dropped. */
@@ -311,7 +281,8 @@ export class Consumer extends Events<ConsumerEvents> {
     }
     if (!this.finish(job)) return;
     const keepMs = job.opts?.keepMs ?? this.settings.keepMs;
-    this.settler.complete(job, value, keepMs > 0 ? result : '', keepMs);
+    // Nobody asks for a result that is not there; for any other somebody may: a parent, or who waits for the job.
+    this.settler.complete(job, value, keepMs > 0 || value !== undefined ? result : '', keepMs);
     this.slots.start();
   }
 
@@ -326,6 +297,8 @@ export class Consumer extends Events<ConsumerEvents> {
     const verdict = verdictOn(error, job, this.settings, (fault) => this.fault(fault));
     if (verdict.kind === 'retry') {
       this.settler.retry(job, error, verdict.delayMs, verdict.maxAttempts, verdict.text);
+    } else if (verdict.kind === 'wait') {
+      this.settler.wait(job);
     } else {
       this.settler.release(job, String(verdict.delayMs));
       if (verdict.unhandled) this.emit('unhandled', job);
@@ -356,9 +329,7 @@ export class Consumer extends Events<ConsumerEvents> {
 
   private failed(job: Job, { error, text }: Settlement & { kind: 'retry' }, outcome: Where): void {
     this.emit('failed', job, error, outcome);
-    if (outcome !== 'dead' || !this.heard('dead')) return;
-    const { queue, id, name, data, attempts, attempt } = job;
-    this.emit('dead', { queue, id, name, data, attempts, attempt, reason: text });
+    if (outcome === 'dead') this.emit('dead', deadHere(job, text));
   }
 
   private giveBackReady(): void {

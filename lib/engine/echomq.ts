@@ -7,10 +7,12 @@ import { clientFactory } from '../wire/client.js';
 import { Connection } from '../wire/connection.js';
 import { Executor } from '../wire/executor.js';
 import { passFence, passQueueFence } from '../wire/fence.js';
+import { ByHand } from './by-hand/by-hand.js';
 import type { Consumer } from './consumer.js';
 import { type ConsumerOptions, consumerSettings } from './consumer-options.js';
 import { Enqueuer } from './enqueuer.js';
 import { FaultReporter } from './fault-reporter.js';
+import { Flows } from './flows.js';
 import { callingJob, type Handler } from './handler.js';
 import { type EchoMqHealth, HealthCheck, type HealthOptions } from './health.js';
 import type { JobNamed } from './job-types.js';
@@ -20,6 +22,7 @@ import { Minting } from './minting.js';
 import { type EchoMqOptions, type EchoMqSettings, echoMqSettings } from './options.js';
 import { Pump } from './pump.js';
 import { validating } from './validation.js';
+import { Waits } from './waits.js';
 
 const LAST_ANSWERS_MS = 2000;
 
@@ -29,12 +32,14 @@ const LAST_ANSWERS_MS = 2000;
  */
 export class EchoMq {
   readonly jobs: Jobs;
+  readonly flows: Flows;
   private readonly keyspace: Keyspace;
   private readonly connection: Connection;
   private readonly metronome: Metronome;
   private readonly minting: Minting;
   private readonly enqueuer: Enqueuer;
   private readonly pump: Pump;
+  private readonly waits: Waits;
   private readonly healthCheck: HealthCheck;
   private readonly faults: FaultReporter;
   private opening: Promise<void> | undefined;
@@ -84,9 +89,30 @@ export class EchoMq {
       },
       (queue, send) => this.pump.around(queue, send),
     );
+    const shared = {
+      executor,
+      keyspace,
+      metronome,
+      codec,
+      minting: this.minting,
+      enqueuer: this.enqueuer,
+      maxPayloadBytes: settings.maxPayloadBytes,
+      requestTimeoutMs: settings.requestTimeoutMs,
+      enqueueTimeoutMs: settings.enqueueTimeoutMs,
+      fault: (error: EchoError) => this.fault(error),
+    };
+    this.flows = new Flows(shared);
+    this.waits = new Waits({
+      ...shared,
+      follow: (keys) => this.pump.follow(keys),
+      unfollow: (keys) => this.pump.unfollow(keys),
+    });
     this.pump = new Pump({
       connection,
       executor,
+      flows: this.flows,
+      waits: this.waits,
+      keyspace,
       metronome,
       clock,
       codec,
@@ -106,15 +132,10 @@ export class EchoMq {
       beatOwedSince: (queue) => this.pump.beatOwedSince(queue),
     });
     this.jobs = new Jobs({
-      executor,
+      ...shared,
+      flows: this.flows,
+      waits: this.waits,
       connection,
-      keyspace,
-      codec,
-      minting: this.minting,
-      enqueuer: this.enqueuer,
-      maxPayloadBytes: settings.maxPayloadBytes,
-      requestTimeoutMs: settings.requestTimeoutMs,
-      enqueueTimeoutMs: settings.enqueueTimeoutMs,
       epoch: (keys: QueueKeys) => (epochs ? connection.epoch(keys) : undefined),
     });
   }
@@ -147,12 +168,13 @@ export class EchoMq {
    * Jobs of other names, which somebody may have enqueued by the queue's bare name, come as they are.
    * @throws EchoConfigError for an option that makes no sense, or when this process consumes the queue already
    */
-  consume<Inputs, Outputs>(
-    queue: Queue<Inputs, Outputs>,
-    options: ConsumerOptions,
-    handler: (job: JobNamed<Outputs>) => unknown,
-  ): Consumer;
   consume(queue: string, options: ConsumerOptions, handler: Handler): Consumer;
+  consume<Outputs>(
+    queue: Queue<unknown, Outputs>,
+    options: ConsumerOptions,
+    // biome-ignore lint/suspicious/noExplicitAny: as Handler
+    handler: (job: JobNamed<Outputs>) => any,
+  ): Consumer;
   consume(queue: string | Queue, options: ConsumerOptions, handler: Handler): Consumer {
     const name = queueName(queue);
     const keys = this.keyspace.queue(name);
@@ -168,6 +190,19 @@ export class EchoMq {
    */
   health(options: HealthOptions = {}): Promise<EchoMqHealth> {
     return this.healthCheck.look(options);
+  }
+
+  /** @internal for tests */
+  byHand(): ByHand {
+    const { pump, flows, settings, connection, keyspace, minting, metronome } = this;
+    const { executor, clock, codec, maxPayloadBytes } = pump;
+    return new ByHand({
+      ...{ executor, connection, keyspace, minting, flows, metronome, clock, codec, maxPayloadBytes },
+      requestTimeoutMs: settings.requestTimeoutMs,
+      epoch: (keys) => pump.epoch(keys),
+      inScope: (act) => pump.inScope(act),
+      fault: (error) => this.fault(error),
+    });
   }
 
   /** Closes every consumer and consumes nothing more; `jobs` goes on working. Idempotent. */
@@ -203,6 +238,8 @@ export class EchoMq {
 
   private async finish(): Promise<void> {
     if (this.connection.isUp) await this.metronome.within(LAST_ANSWERS_MS, this.enqueuer.idle());
+    this.flows.stop();
+    this.waits.stop();
     await this.pump.end();
     await this.minting.stop(this.connection.isUp).catch((error) => this.fault(error));
     this.metronome.stop();

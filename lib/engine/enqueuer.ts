@@ -43,6 +43,8 @@ class Turn {
 export class Enqueuer {
   private readonly turns = new Map<QueueKeys, Turn>();
   private unanswered = 0;
+  /** Of {@link holding}: waits that are over in this turn. */
+  private handingOver = 0;
   private callsInFlight = 0;
   private readonly conditions = new Conditions();
 
@@ -84,6 +86,13 @@ export class Enqueuer {
     return Promise.allSettled(sent);
   }
 
+  /** Counts jobs that are sent by somebody else. @throws EchoStoreError when that is too many; then `send` is not called */
+  async sending<T>(jobs: number, send: () => Promise<T>): Promise<T> {
+    const full = this.refusal(jobs);
+    if (full) throw full;
+    return this.holding(jobs, send());
+  }
+
   /** Counts jobs that wait for something before they can be handed in. @throws EchoStoreError when that is too many */
   async holding<T>(jobs: number, wait: Promise<T>): Promise<T> {
     const full = this.refusal(jobs);
@@ -96,13 +105,18 @@ export class Enqueuer {
       return await wait;
     } finally {
       this.unanswered -= jobs;
-      this.conditions.changed();
+      // They are handed in within this turn; between the two, idle() must not think that there are none.
+      this.handingOver += 1;
+      setImmediate(() => {
+        this.handingOver -= 1;
+        this.conditions.changed();
+      });
     }
   }
 
   /** Resolves when everything handed in has been answered, one way or the other. */
   idle(): Promise<void> {
-    return this.conditions.until(() => this.unanswered === 0);
+    return this.conditions.until(() => this.unanswered === 0 && this.handingOver === 0);
   }
 
   private refusal(more: number): EchoStoreError | undefined {

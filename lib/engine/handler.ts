@@ -2,15 +2,15 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Job } from './job.js';
 
 /** Runs one job. Its return value, or what its promise resolves to, is the job's result. */
-// biome-ignore lint/suspicious/noExplicitAny: a handler may be written for the payload it expects
-export type Handler<Data = any> = (job: Job<Data>) => unknown;
+// biome-ignore lint/suspicious/noExplicitAny: a handler may be written for the data it expects; and with `unknown` the compiler would look into one that closes its own consumer for the type of that very consumer
+export type Handler<Data = any> = (job: Job<Data>) => any;
 
 /** Which job's handler the current code was called from: close() inside a handler must not wait for that handler. */
 const running = new AsyncLocalStorage<Job>();
 
 /** What the handler answers: a value, or a promise of this realm. @throws what the handler throws */
 export function callHandler(handler: Handler, job: Job): unknown {
-  const result = running.run(job, handler, job);
+  const result: unknown = running.run(job, handler, job);
   // Foreign thenables may throw when asked; the promise around one rejects instead.
   return !(result instanceof Promise) && isThenable(result) ? Promise.resolve(result) : result;
 }

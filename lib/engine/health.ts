@@ -158,7 +158,7 @@ export class HealthCheck {
   }
 }
 
-interface Awaited<T> {
+interface Answer<T> {
   /** Resolves, whatever came. */
   settled: Promise<void>;
   value?: T;
@@ -166,8 +166,8 @@ interface Awaited<T> {
   at: number;
 }
 
-function answerOf<T>(call: Promise<T>, clock: Clock): Awaited<T> {
-  const awaited: Awaited<T> = { settled: Promise.resolve(), at: 0 };
+function answerOf<T>(call: Promise<T>, clock: Clock): Answer<T> {
+  const awaited: Answer<T> = { settled: Promise.resolve(), at: 0 };
   awaited.settled = call.then(
     (value) => {
       awaited.value = value;

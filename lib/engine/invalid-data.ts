@@ -12,7 +12,6 @@ export interface DataIssue {
 
 /** What was to be enqueued does not fit its schema; nothing was sent. The message says where, `issues` also what. */
 export class EchoDataError extends EchoArgumentError {
-  /** @internal */
   constructor(
     message: string,
     readonly issues: readonly DataIssue[],
@@ -27,7 +26,6 @@ export class EchoDataError extends EchoArgumentError {
  * which the row keeps, says where, and `issues` also what.
  */
 export class InvalidData extends Discard {
-  /** @internal */
   constructor(readonly issues: readonly DataIssue[]) {
     super(`invalid data: ${summaryOf(issues)}`);
     this.name = 'InvalidData';

@@ -15,22 +15,30 @@ export type JobOf<Of extends Queue, Name extends NamesOf<JobsOf<Of>> = NamesOf<J
   Name
 >;
 
+/** What enqueue takes for a queue, by the name of the job; by the queue's bare name anything. */
+type InputsOf<Of extends string | Queue> = Of extends Queue ? Of['~types']['inputs'] : Record<string, unknown>;
+
+/** A conditional type, because the compiler then shows the names themselves where one is wrong. */
+export type NameFor<Of extends string | Queue> = Of extends Queue ? keyof InputsOf<Of> & string : string;
+
 /** What enqueue takes behind the name: data that may be undefined may be left out. */
-export type DataArguments<Inputs, Name extends NamesOf<Inputs>> =
-  undefined extends DataFor<Inputs, Name>
-    ? [data?: DataFor<Inputs, Name>, opts?: EnqueueOptions]
-    : [data: DataFor<Inputs, Name>, opts?: EnqueueOptions];
+export type DataArguments<Of extends string | Queue, Name extends string> =
+  undefined extends DataFor<InputsOf<Of>, Name>
+    ? [data?: DataFor<InputsOf<Of>, Name>, opts?: EnqueueOptions]
+    : [data: DataFor<InputsOf<Of>, Name>, opts?: EnqueueOptions];
 
 /** One of many jobs to enqueue, its data that of its name. */
-export type EntryFor<Inputs> = {
-  [N in NamesOf<Inputs>]: undefined extends Inputs[N]
+export type EntryFor<Of extends string | Queue> = EntryNamed<InputsOf<Of>>;
+
+type EntryNamed<Inputs> = {
+  [N in keyof Inputs & string]: undefined extends Inputs[N]
     ? { name: N; data?: Inputs[N]; opts?: EnqueueOptions }
     : { name: N; data: Inputs[N]; opts?: EnqueueOptions };
-}[NamesOf<Inputs>];
+}[keyof Inputs & string];
 
 /** Under a name that may be one or the other, only data that does for both: an intersection, not `Inputs[Name]`. */
-type DataFor<Inputs, Name extends NamesOf<Inputs>> = {
-  [N in Name]: (data: Inputs[N]) => void;
-}[Name] extends (data: infer Data) => void
+type DataFor<Inputs, Name extends string> = {
+  [N in Name & keyof Inputs]: (data: Inputs[N]) => void;
+}[Name & keyof Inputs] extends (data: infer Data) => void
   ? Data
   : never;

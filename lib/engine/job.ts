@@ -1,11 +1,19 @@
-import { type Envelope, type TravellingOptions, travellingOptions } from '../kernel/codec.js';
+import { type Codec, type Envelope, type TravellingOptions, travellingOptions } from '../kernel/codec.js';
 import { JobAborted } from '../kernel/outcome.js';
 import type { ClaimedRow } from '../wire/transitions/index.js';
+import type { AddedNode, ChildrenReport, FlowNode } from './flow-calls.js';
+
+/** What a handler can do by way of its job, beyond looking at it. */
+export interface JobReach {
+  children(job: Job): Promise<ChildrenReport>;
+  addChildren(job: Job, children: readonly FlowNode[]): Promise<AddedNode[]>;
+}
 
 /** The jobs of one claim: they share a lease, and are renewed together. */
 export interface Batch {
   /** Who claimed it. */
   readonly owner: object;
+  readonly reach: JobReach;
   jobs: Job[];
   /** Jobs that are not finished. */
   left: number;
@@ -80,10 +88,35 @@ export class Job<Data = unknown, Name extends string = string> {
     return this.controller.signal;
   }
 
+  /** What became of this job's children: their results, and the failures that were ignored. */
+  children(): Promise<ChildrenReport> {
+    return this.batch.reach.children(this);
+  }
+
+  /**
+   * More children for this job, in one atomic step while it is running. `throw new WaitForChildren()` then puts it back until
+   * they have settled; without that it just goes on, and they run as any job.
+   * @throws EchoStateError when the claim is over
+   */
+  addChildren(children: readonly FlowNode[]): Promise<AddedNode[]> {
+    return this.batch.reach.addChildren(this, children);
+  }
+
   /** @internal */
   abort(why: JobAborted['why'], message: string): void {
     if (this.abortedBy) return;
     this.abortedBy = new JobAborted(why, message);
     this.controller?.abort(this.abortedBy);
+  }
+}
+
+/** Makes a job of what was claimed. What the codec cannot read is one too: its attempt fails with the codec's error. */
+export function readJob(queue: string, row: ClaimedRow, codec: Codec, batch: Batch): Job {
+  try {
+    return new Job(queue, row, codec.decode(row.payload), batch);
+  } catch (error) {
+    const job = new Job(queue, row, undefined, batch);
+    job.unreadable = { error };
+    return job;
   }
 }

@@ -1,3 +1,4 @@
+import { assertInteger } from '../kernel/arguments.js';
 import type { EnqueueOptions } from './enqueue-options.js';
 import type { JobView } from './job-view.js';
 
@@ -30,6 +31,22 @@ export interface Page {
   next: number | undefined;
 }
 
+/** Options of enqueueAndWait. */
+export interface WaitingOptions extends EnqueueOptions {
+  /** Time to wait for the end; `Infinity` is no limit. Default 30 s. */
+  timeoutMs?: number;
+  /** Time the handler may take: what `enqueue` calls `timeoutMs`. */
+  handlerTimeoutMs?: number;
+}
+
+const WAIT_MS = 30_000;
+
+/** @throws EchoArgumentError */
+export function waitMs(timeoutMs: number | undefined = WAIT_MS): number {
+  if (timeoutMs !== Number.POSITIVE_INFINITY) assertInteger(timeoutMs, 'timeoutMs', 1);
+  return timeoutMs;
+}
+
 /** The options each method knows. */
 export const KNOWN = {
   entry: new Set(['name', 'data', 'opts']),
@@ -45,4 +62,6 @@ export const KNOWN = {
   trim: new Set(['keepCount']),
   list: new Set(['offset', 'limit']),
   obliterate: new Set(['force']),
+  tree: new Set(['tree']),
+  wait: new Set(['timeoutMs']),
 } as const;

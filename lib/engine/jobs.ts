@@ -1,10 +1,10 @@
 import { assertBoolean, assertInteger, assertKnownKeys, assertSize, show } from '../kernel/arguments.js';
 import type { Codec } from '../kernel/codec.js';
-import { EchoArgumentError, type EchoError } from '../kernel/errors.js';
+import { EchoArgumentError, type EchoError, EchoJobError, EchoStateError } from '../kernel/errors.js';
 import { assertJobId } from '../kernel/id.js';
 import type { Keyspace, QueueKeys } from '../kernel/keyspace.js';
 import type { CancelOutcome, ExtendOutcome, Outcome, RetryOutcome } from '../kernel/outcome.js';
-import { type NamesOf, type Queue, queueName } from '../kernel/queue.js';
+import { type Queue, queueName } from '../kernel/queue.js';
 import { JOB_STATES, type ListableState } from '../kernel/state.js';
 import type { Connection } from '../wire/connection.js';
 import type { Executor } from '../wire/executor.js';
@@ -16,12 +16,15 @@ import { type Draft, Drafts } from './drafts.js';
 import { delayText, type EnqueueOptions, landingOf } from './enqueue-options.js';
 import type { EnqueueResult, Enqueuer } from './enqueuer.js';
 import { failureText } from './failure-text.js';
+import type { Flows } from './flows.js';
 import { EchoDataError } from './invalid-data.js';
-import type { DataArguments, EntryFor } from './job-types.js';
+import type { DataArguments, EntryFor, NameFor } from './job-types.js';
 import { envelopeOf, type JobView, viewOf } from './job-view.js';
-import { type ClaimedJob, type EnqueueEntry, KNOWN, type Page } from './jobs-calls.js';
+import { type ClaimedJob, type EnqueueEntry, KNOWN, type Page, type WaitingOptions, waitMs } from './jobs-calls.js';
 import type { Minting } from './minting.js';
+import { resultOf } from './results.js';
 import { checkData } from './validation.js';
+import type { Waits } from './waits.js';
 
 export interface JobsParts {
   executor: Executor;
@@ -33,6 +36,8 @@ export interface JobsParts {
   maxPayloadBytes: number;
   requestTimeoutMs: number;
   enqueueTimeoutMs: number;
+  flows: Flows;
+  waits: Waits;
   epoch(keys: QueueKeys): string | undefined;
 }
 
@@ -65,19 +70,15 @@ export class Jobs {
    * anything is sent, and sent as it was given.
    * @throws EchoDataError, with `issues`, when the data does not fit its schema
    */
-  enqueue<Inputs, Name extends NamesOf<Inputs>>(
-    queue: Queue<Inputs, unknown>,
+  enqueue<Of extends string | Queue, Name extends NameFor<Of>>(
+    queue: Of,
     name: Name,
-    ...data: DataArguments<Inputs, Name>
+    ...data: DataArguments<Of, Name>
   ): Promise<EnqueueResult>;
-  enqueue(queue: string, name: string, data?: unknown, opts?: EnqueueOptions): Promise<EnqueueResult>;
   enqueue(queue: string | Queue, name: string, data?: unknown, opts?: EnqueueOptions): Promise<EnqueueResult> {
     try {
-      const keys = this.keys(queue);
-      const draft = this.drafts.make(name, data, opts);
-      const checking = typeof queue === 'string' ? undefined : checkData(queue, name, data);
-      if (checking === undefined) return this.send(keys, draft);
-      return this.parts.enqueuer.holding(1, checking).then(() => this.send(keys, draft));
+      if (typeof queue !== 'string') return this.enqueueChecked(queue, name, data, opts);
+      return this.send(this.parts.keyspace.queue(queue), this.drafts.make(name, data, opts));
     } catch (error) {
       return Promise.reject(error);
     }
@@ -89,8 +90,7 @@ export class Jobs {
    * @throws EchoArgumentError naming the item, an EchoDataError when its data does not fit
    * @throws EchoBulkError when some of the calls failed, or all: it says which jobs landed, and under which ids to repeat
    */
-  enqueueMany<Inputs>(queue: Queue<Inputs, unknown>, entries: readonly EntryFor<Inputs>[]): Promise<EnqueueResult[]>;
-  enqueueMany(queue: string, entries: readonly EnqueueEntry[]): Promise<EnqueueResult[]>;
+  enqueueMany<Of extends string | Queue>(queue: Of, entries: readonly EntryFor<Of>[]): Promise<EnqueueResult[]>;
   async enqueueMany(queue: string | Queue, entries: readonly EnqueueEntry[]): Promise<EnqueueResult[]> {
     const keys = this.keys(queue);
     if (!Array.isArray(entries)) throw new EchoArgumentError(`enqueueMany takes an array, got ${show(entries)}`);
@@ -239,25 +239,74 @@ export class Jobs {
     assertJobId(id);
     const { fresh = false } = options;
     assertBoolean(fresh, 'fresh', EchoArgumentError);
-    const { answer, resent } = await this.settle(wire.reprocess, this.keys(queue), {
-      fresh,
-      ids: [id],
-    });
+    const keys = this.keys(queue);
+    const { answer, resent } = await this.settle(wire.reprocess, keys, { fresh, ids: [id] });
+    this.parts.flows.owes(keys);
     return resent && answer === 'wrong_state' ? 'ok' : answer;
   }
 
-  /** Removes a job that nobody is running. */
-  async remove(queue: string | Queue, id: string): Promise<Outcome> {
-    assertJobId(id);
-    const { answer, resent } = await this.settle(wire.remove, this.keys(queue), [id]);
-    return resent && answer === 'gone' ? 'ok' : answer;
+  /**
+   * Removes a job that nobody is running. A parent with outstanding children goes only with its `tree`: all its descendants in
+   * bounded steps, leaves first; those that run are cut loose and end as any job.
+   */
+  async remove(queue: string | Queue, id: string, options: { tree?: boolean } = {}): Promise<Outcome> {
+    const { keys, tree } = this.felled(queue, id, options, 'remove options');
+    const outcome = await this.felling(wire.remove, keys, id, tree, 'ok');
+    return outcome === 'cut_loose' || outcome === 'children_first' ? 'wrong_state' : outcome;
   }
 
-  /** Removes a job that has not started; asks a running one to stop, which fires its handler's signal. */
-  async cancel(queue: string | Queue, id: string): Promise<CancelOutcome> {
+  /**
+   * Removes a job that has not started; asks a running one to stop, which fires its handler's signal. A parent that waits is
+   * cancelled only with its `tree`, all its descendants with it.
+   */
+  async cancel(queue: string | Queue, id: string, options: { tree?: boolean } = {}): Promise<CancelOutcome> {
+    const { keys, tree } = this.felled(queue, id, options, 'cancel options');
+    const outcome = await this.felling(wire.cancel, keys, id, tree, 'removed');
+    return outcome === 'children_first' ? 'wrong_state' : outcome;
+  }
+
+  /**
+   * The result of a job that has completed and is kept (`keepMs`).
+   * @throws EchoJobError when it is dead or gone, EchoStateError (`ECHO_NOT_ENDED`) when it has not ended
+   */
+  async result(queue: string | Queue, id: string): Promise<unknown> {
+    const job = await this.get(queue, id);
+    if (job === undefined) throw EchoJobError.removed(id);
+    if (job.state === 'dead') throw EchoJobError.dead(id, job.lastError ?? '');
+    if (job.state === 'done') return resultOf(job.result, this.parts.codec);
+    throw new EchoStateError(`job ${id} has not ended: it is ${job.state}`, 'ECHO_NOT_ENDED');
+  }
+
+  /**
+   * Waits for a job to end, and resolves with its result; also for one that has ended already, as long as it is kept.
+   * @throws EchoJobError when it dies, or is removed; EchoTimeoutError after `timeoutMs` (default 30 s; it goes on then)
+   */
+  async wait(queue: string | Queue, id: string, options: { timeoutMs?: number } = {}): Promise<unknown> {
+    assertKnownKeys(options, KNOWN.wait, 'wait options');
     assertJobId(id);
-    const { answer, resent } = await this.settle(wire.cancel, this.keys(queue), [id]);
-    return resent && answer === 'gone' ? 'removed' : answer;
+    return this.parts.waits.end(this.keys(queue), id, waitMs(options.timeoutMs));
+  }
+
+  /**
+   * Enqueues a job and waits for its end, whoever runs it: resolves with its result. `timeoutMs` is for the wait (default 30 s);
+   * the rest of the options is as for {@link enqueue}, with `handlerTimeoutMs` for the time the handler may take.
+   * @throws as {@link enqueue} and {@link wait} do
+   */
+  async enqueueAndWait<Of extends string | Queue, Name extends NameFor<Of>>(
+    queue: Of,
+    name: Name,
+    data: DataArguments<Of, Name>[0],
+    options: WaitingOptions = {},
+  ): Promise<unknown> {
+    const { timeoutMs, handlerTimeoutMs, ...opts } = options;
+    const limit = waitMs(timeoutMs);
+    const id = opts.id ?? (await this.freshId());
+    const landing = { ...opts, id, ...(handlerTimeoutMs === undefined ? {} : { timeoutMs: handlerTimeoutMs }) };
+    const draft = this.drafts.make(name, data, landing);
+    draft.fields = [...draft.fields, 'awaited', '1'];
+    if (typeof queue !== 'string') await checkData(queue, name, data);
+    const keys = this.keys(queue);
+    return this.parts.waits.end(keys, id, limit, () => this.parts.enqueuer.add(keys, draft));
   }
 
   /** Gives a job that waits for its time another time. `wrong_state`: it does not wait (any more). */
@@ -286,8 +335,10 @@ export class Jobs {
     for (;;) {
       const now = await this.run(wire.trim, keys, { keepCount, limit: MOST_PER_SWEEP });
       removed += now;
-      if (now < MOST_PER_SWEEP) return removed;
+      if (now < MOST_PER_SWEEP) break;
     }
+    this.parts.flows.owes(keys);
+    return removed;
   }
 
   /** From then on nothing of the queue is claimed, by anybody; running handlers go on. False when it was paused. */
@@ -357,12 +408,53 @@ export class Jobs {
     for await (const ids of everyRow(this.parts.connection, keys)) {
       await this.run(wire.sweep, keys, ids); // kept results stand in no set
     }
+    await this.parts.flows.settleDebts(keys);
     await this.run(wire.resume, keys, undefined);
     return removed;
   }
 
   private keys(queue: string | Queue): QueueKeys {
     return this.parts.keyspace.queue(typeof queue === 'string' ? queue : queueName(queue));
+  }
+
+  private felled(queue: string | Queue, id: string, options: { tree?: boolean }, what: string) {
+    assertJobId(id);
+    assertKnownKeys(options, KNOWN.tree, what);
+    const { tree = false } = options;
+    assertBoolean(tree, 'tree', EchoArgumentError);
+    return { keys: this.keys(queue), tree };
+  }
+
+  /** Removes or cancels a job, with `tree` its descendants before it. */
+  private async felling<Answer extends string>(
+    step: Transition<wire.TreeCall, Answer[]>,
+    keys: QueueKeys,
+    id: string,
+    tree: boolean,
+    done: Answer,
+  ): Promise<Answer> {
+    const one = async ({ keys, id, first }: { keys: QueueKeys; id: string; first: boolean }): Promise<Answer> => {
+      const { answer, resent } = await this.settle(step, keys, { tree, first, ids: [id] });
+      this.parts.flows.owes(keys);
+      return resent && answer === 'gone' ? done : answer;
+    };
+    return this.parts.flows.fell(keys, id, one);
+  }
+
+  private async freshId(): Promise<string> {
+    const id = this.parts.minting.next();
+    if (id !== undefined) return id;
+    await this.canMint(1);
+    return this.mintId();
+  }
+
+  /** @throws what enqueue rejects with */
+  private enqueueChecked(queue: Queue, name: string, data: unknown, opts: EnqueueOptions | undefined) {
+    const keys = this.keys(queue);
+    const draft = this.drafts.make(name, data, opts);
+    const checking = checkData(queue, name, data);
+    if (checking === undefined) return this.send(keys, draft);
+    return this.parts.enqueuer.holding(1, checking).then(() => this.send(keys, draft));
   }
 
   private send(keys: QueueKeys, draft: Draft): Promise<EnqueueResult> {

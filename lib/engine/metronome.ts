@@ -23,6 +23,11 @@ export class Metronome {
 
   constructor(private readonly clock: Clock) {}
 
+  /** Milliseconds of the monotonic clock. */
+  now(): number {
+    return this.clock.monotonic();
+  }
+
   /** Calls `fire` once, `ms` from now; never when stopped before. */
   after(ms: number, fire: () => void): Timer {
     const entry: Entry = { due: this.clock.monotonic() + ms, fire };

@@ -2,21 +2,26 @@ import { AsyncResource } from 'node:async_hooks';
 import type { Clock } from '../kernel/clock.js';
 import type { Codec } from '../kernel/codec.js';
 import { EchoConfigError, type EchoError, EchoStateError } from '../kernel/errors.js';
-import type { QueueKeys } from '../kernel/keyspace.js';
+import type { Keyspace, QueueKeys } from '../kernel/keyspace.js';
 import type { ClientFactory } from '../wire/client.js';
 import type { Connection } from '../wire/connection.js';
 import type { Executor } from '../wire/executor.js';
-import { Subscriber, type SubscriberEvents } from '../wire/subscriber.js';
+import { type Hearing, Subscriber, type SubscriberEvents } from '../wire/subscriber.js';
 import { Beat } from './beat.js';
 import { Consumer, type ConsumerHost } from './consumer.js';
 import type { ConsumerSettings } from './consumer-options.js';
+import type { Flows } from './flows.js';
 import type { Handler } from './handler.js';
 import type { Metronome } from './metronome.js';
+import type { Waits } from './waits.js';
 import { Watchdog } from './watchdog.js';
 
 export interface PumpParts {
   connection: Connection;
   executor: Executor;
+  flows: Flows;
+  waits: Pick<Waits, 'settled' | 'listening'>;
+  keyspace: Keyspace;
   metronome: Metronome;
   clock: Clock;
   codec: Codec;
@@ -34,6 +39,8 @@ export interface PumpParts {
  */
 export class Pump implements ConsumerHost, SubscriberEvents {
   readonly executor: Executor;
+  readonly flows: Flows;
+  readonly keyspace: Keyspace;
   readonly metronome: Metronome;
   readonly clock: Clock;
   readonly codec: Codec;
@@ -53,6 +60,8 @@ export class Pump implements ConsumerHost, SubscriberEvents {
 
   constructor(private readonly parts: PumpParts) {
     this.executor = parts.executor;
+    this.flows = parts.flows;
+    this.keyspace = parts.keyspace;
     this.metronome = parts.metronome;
     this.clock = parts.clock;
     this.codec = parts.codec;
@@ -78,7 +87,7 @@ export class Pump implements ConsumerHost, SubscriberEvents {
     const consumer = new Consumer(this, keys, settings, handler);
     this.consumers.set(keys.queue, consumer);
     this.pulse.add(consumer);
-    this.listenFor(keys);
+    this.listenFor(keys, 'work');
     return consumer;
   }
 
@@ -130,6 +139,16 @@ export class Pump implements ConsumerHost, SubscriberEvents {
     else consumer.behind(send);
   }
 
+  /** Listens for the end of a queue's jobs, on the connection that consumers listen on. */
+  follow(keys: QueueKeys): void {
+    this.watchdog.start();
+    this.listenFor(keys, 'ends');
+  }
+
+  unfollow(keys: QueueKeys): void {
+    this.subscriber?.remove(keys, 'ends');
+  }
+
   inScope<T>(act: () => T): T {
     return this.scope.runInAsyncScope(act);
   }
@@ -143,7 +162,7 @@ export class Pump implements ConsumerHost, SubscriberEvents {
     this.consumers.delete(consumer.queue);
     this.leaving.add(consumer);
     queueMicrotask(() => consumer.drained().then(() => this.leaving.delete(consumer)));
-    this.subscriber?.remove(consumer.keys);
+    this.subscriber?.remove(consumer.keys, 'work');
     try {
       await this.pulse.remove(consumer);
     } catch (error) {
@@ -169,6 +188,10 @@ export class Pump implements ConsumerHost, SubscriberEvents {
     if (!this.closing) this.pulse.soon();
   }
 
+  owes(queue: string): void {
+    this.pulse.owes(queue);
+  }
+
   cancelled(queue: string, id: string): void {
     this.consumers.get(queue)?.cancelled(id);
   }
@@ -177,9 +200,17 @@ export class Pump implements ConsumerHost, SubscriberEvents {
     this.consumers.get(queue)?.queuePaused();
   }
 
-  listening(queues: string[]): void {
+  settled(queue: string, id: string): void {
+    this.parts.waits.settled(queue, id);
+  }
+
+  listening(queue: string, hears: Hearing): void {
+    if (hears === 'ends') {
+      this.parts.waits.listening(queue);
+      return;
+    }
     this.pulse.soon();
-    for (const queue of queues) this.consumers.get(queue)?.listen();
+    this.consumers.get(queue)?.listen();
   }
 
   private turn(): void {
@@ -193,11 +224,11 @@ export class Pump implements ConsumerHost, SubscriberEvents {
     connection.uncork();
   }
 
-  private listenFor(keys: QueueKeys): void {
+  private listenFor(keys: QueueKeys, hears: Hearing): void {
     if (this.subscriber === undefined) {
       this.subscriber = new Subscriber(this.parts.factory, this.clock, this.process, this);
     }
-    this.subscriber.add(keys);
+    this.subscriber.add(keys, hears);
   }
 
   private reconnected(): void {

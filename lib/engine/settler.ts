@@ -3,12 +3,14 @@ import type { QueueKeys } from '../kernel/keyspace.js';
 import type { Outcome, RetryOutcome } from '../kernel/outcome.js';
 import type { Executor } from '../wire/executor.js';
 import {
+  type Claimed,
   type CompleteItem,
   complete,
   type ReleaseItem,
   type RetryItem,
   release,
   retry,
+  wait,
 } from '../wire/transitions/index.js';
 import { Conditions } from './conditions.js';
 import type { Job } from './job.js';
@@ -64,6 +66,7 @@ export class Settler {
   private readonly completes: Bundle<CompleteItem>;
   private readonly retries: Bundle<RetryItem>;
   private readonly releases: Bundle<ReleaseItem>;
+  private readonly waits: Bundle<Claimed>;
   private readonly conditions = new Conditions();
   private unsettled = 0;
 
@@ -80,6 +83,7 @@ export class Settler {
       executor.run(retry, keys, { record: 0, items }, undefined, onResend),
     );
     this.releases = new Bundle((items, onResend) => executor.run(release, keys, items, undefined, onResend));
+    this.waits = new Bundle((items, onResend) => executor.run(wait, keys, items, undefined, onResend));
   }
 
   complete(job: Job, value: unknown, result: string | Buffer, keepMs: number): void {
@@ -92,7 +96,12 @@ export class Settler {
     this.unsettled += 1;
     const item = { id: job.id, token: job.token, delayMs, maxAttempts, error };
     const expected = job.attempt >= maxAttempts ? 'dead' : delayMs > 0 ? 'scheduled' : 'pending';
-    this.retries.add({ item, bytes: error.length, job, settlement: { kind: 'retry', error: cause, text: error, expected } });
+    this.retries.add({
+      item,
+      bytes: error.length,
+      job,
+      settlement: { kind: 'retry', error: cause, text: error, expected },
+    });
   }
 
   release(job: Job, delay: string): void {
@@ -100,10 +109,16 @@ export class Settler {
     this.releases.add({ item: { id: job.id, token: job.token, delay }, bytes: 0, job, settlement: RELEASED });
   }
 
+  wait(job: Job): void {
+    this.unsettled += 1;
+    this.waits.add({ item: { id: job.id, token: job.token }, bytes: 0, job, settlement: RELEASED });
+  }
+
   flush(): void {
     for (const entries of this.completes.take()) this.send(this.completes, entries, 0);
     for (const entries of this.retries.take()) this.send(this.retries, entries, 0);
     for (const entries of this.releases.take()) this.send(this.releases, entries, 0);
+    for (const entries of this.waits.take()) this.send(this.waits, entries, 0);
   }
 
   /** Resolves when everything handed in has been answered. */

@@ -10,6 +10,7 @@ import type { Job } from './job.js';
 /** What a handler's throw means for its job: how its claim is settled. */
 export type Verdict =
   | { readonly kind: 'release'; readonly delayMs: number; readonly unhandled: boolean }
+  | { readonly kind: 'wait' }
   | { readonly kind: 'retry'; readonly delayMs: number; readonly maxAttempts: number; readonly text: string };
 
 /** `fault` is told when the backoff function itself threw; the default backoff is then taken. */
@@ -23,6 +24,7 @@ export function verdictOn(
   if (thrown === 'snooze' && isDelay((error as Snooze).ms)) {
     return { kind: 'release', delayMs: (error as Snooze).ms, unhandled: error instanceof NotHandled };
   }
+  if (thrown === 'wait') return { kind: 'wait' };
   if (thrown === 'discard') {
     return { kind: 'retry', delayMs: 0, maxAttempts: 0, text: (error as Discard).message };
   }

@@ -29,6 +29,8 @@ export interface Codec {
   decode(payload: Buffer): Envelope | undefined;
   /** A handler's return value. */
   encodeResult(result: unknown): string | Buffer;
+  /** Reads a result back, for parents and those who wait for it. Absent: they get the bytes. */
+  decodeResult?(result: Buffer): unknown;
 }
 
 const OPENING_BRACE = 0x7b;
@@ -60,6 +62,10 @@ export const jsonCodec: Codec = {
 
   encodeResult(result) {
     return result === undefined ? NOTHING : json(result, 'result');
+  },
+
+  decodeResult(result) {
+    return JSON.parse(result.toString());
   },
 };
 

@@ -61,6 +61,35 @@ export class EchoStateError extends EchoError {
   }
 }
 
+/** A job that somebody waits for did not end well. `code` is `ECHO_JOB_DEAD` or `ECHO_JOB_REMOVED`. */
+export class EchoJobError extends EchoError {
+  /** @internal */
+  constructor(
+    code: 'ECHO_JOB_DEAD' | 'ECHO_JOB_REMOVED',
+    message: string,
+    readonly jobId: string,
+    /** What its row keeps of why it died: of an error its stack. */
+    readonly reason: string,
+  ) {
+    super(code, message, false);
+  }
+
+  /** @internal */
+  static dead(id: string, reason: string): EchoJobError {
+    return new EchoJobError('ECHO_JOB_DEAD', `job ${id} is dead: ${reason.split('\n', 1)[0]}`, id, reason);
+  }
+
+  /** @internal removed, or completed and not kept: the server knows nothing of it */
+  static removed(id: string): EchoJobError {
+    return new EchoJobError(
+      'ECHO_JOB_REMOVED',
+      `job ${id} is gone: it was removed, or has ended and was not kept`,
+      id,
+      '',
+    );
+  }
+}
+
 /** The server's keys belong to another generation of the wire. */
 export class EchoWireError extends EchoError {
   constructor(message: string) {

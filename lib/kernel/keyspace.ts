@@ -18,6 +18,12 @@ export interface QueueKeys {
   readonly dead: string;
   readonly waiting: string;
   readonly paused: string;
+  /** Effects owed to other queues. */
+  readonly outbox: string;
+  /** Per queue owed to, the last entry known to be applied there. */
+  readonly acknowledged: string;
+  /** Per queue that owes, the last entry of its outbox applied here. */
+  readonly relayed: string;
   /** Processes with free slots, to be woken. */
   readonly hungry: string;
   readonly leader: string;
@@ -28,10 +34,12 @@ export interface QueueKeys {
   wakeChannel(process: string): string;
   /** The channel on which every process that serves the queue hears of new times, freed leadership and cancels. */
   beatChannel: string;
+  /** The channel on which the end of jobs is told that somebody waits for. */
+  settledChannel: string;
 }
 
 /** Names of the fixed keys a transition can declare. */
-export type KeyName = 'pending' | 'active' | 'schedule' | 'dead' | 'paused' | 'leader' | 'waiting' | 'base';
+export type KeyName = 'pending' | 'active' | 'schedule' | 'dead' | 'waiting' | 'paused' | 'relayed' | 'leader' | 'base';
 
 /** @throws EchoArgumentError unless it is 1 to 200 bytes of UTF-8 without braces, controls or outer blanks */
 export function assertQueueName(name: unknown): asserts name is string {
@@ -64,10 +72,14 @@ class Keys implements QueueKeys {
   readonly dead: string;
   readonly waiting: string;
   readonly paused: string;
+  readonly outbox: string;
+  readonly acknowledged: string;
+  readonly relayed: string;
   readonly hungry: string;
   readonly leader: string;
   readonly version: string;
   readonly beatChannel: string;
+  readonly settledChannel: string;
 
   constructor(
     readonly queue: string,
@@ -81,10 +93,14 @@ class Keys implements QueueKeys {
     this.dead = `${base}dead`;
     this.waiting = `${base}waiting`;
     this.paused = `${base}paused`;
+    this.outbox = `${base}outbox`;
+    this.acknowledged = `${base}outbox:acked`;
+    this.relayed = `${base}relayed`;
     this.hungry = `${base}hungry`;
     this.leader = `${base}leader`;
     this.version = `${base}version`;
     this.beatChannel = `${base}beat`;
+    this.settledChannel = `${base}settled`;
   }
 
   row(id: string): string {
@@ -110,6 +126,11 @@ export class Keyspace {
     this.version = `${base}version`;
     this.nodes = `${base}nodes`;
     this.nodeOwners = `${base}nodes:owner`;
+  }
+
+  /** The names of queues that keys were made for, unless they were too many to keep. */
+  get named(): string[] {
+    return [...this.made.keys()];
   }
 
   /** @throws EchoArgumentError when the name is refused */

@@ -12,8 +12,17 @@ export type RetryOutcome = 'scheduled' | 'pending' | 'dead' | Exclude<Outcome, '
 /** What `cancel` answers: `removed` before it ran, `stopping` when a running job was asked to stop. */
 export type CancelOutcome = 'removed' | 'stopping' | 'gone' | 'wrong_state';
 
+/** The same of one job of a tree. */
+export type TreeCancelOutcome = CancelOutcome | 'children_first';
+
+/**
+ * What removing one job of a tree answers: `children_first` when it has children, which then go before it; `cut_loose` when it
+ * is running: it ends as any job.
+ */
+export type RemoveOutcome = Outcome | 'children_first' | 'cut_loose';
+
 /** The server's codes for an item. */
-export const CODE = { done: 1, gone: 0, stale: -1, wrongState: -2, alsoCancelled: 2 } as const;
+export const CODE = { done: 1, gone: 0, stale: -1, wrongState: -2, alsoCancelled: 2, childrenFirst: 3 } as const;
 
 export function outcomeOf(code: number): Outcome {
   switch (code) {
@@ -28,13 +37,24 @@ export function outcomeOf(code: number): Outcome {
   }
 }
 
+export function removeOutcomeOf(code: number): RemoveOutcome {
+  if (code === CODE.childrenFirst) return 'children_first';
+  return code === CODE.alsoCancelled ? 'cut_loose' : outcomeOf(code);
+}
+
+export function cancelOutcomeOf(code: number): TreeCancelOutcome {
+  if (code === CODE.done) return 'removed';
+  if (code === CODE.alsoCancelled) return 'stopping';
+  return code === CODE.childrenFirst ? 'children_first' : (outcomeOf(code) as CancelOutcome);
+}
+
 /** Marks what a handler threw on purpose; a symbol of the realm, because two copies of this library can be loaded at once. */
 const ON_PURPOSE = Symbol.for('nestjs-echomq:on-purpose');
 
-/** Which of the two a thrown value is. Asking a stranger's value may itself throw. */
-export function onPurpose(thrown: unknown): 'discard' | 'snooze' | undefined {
+/** Which of them a thrown value is. Asking a stranger's value may itself throw. */
+export function onPurpose(thrown: unknown): 'discard' | 'snooze' | 'wait' | undefined {
   try {
-    return (thrown as Partial<Discard | Snooze> | null | undefined)?.[ON_PURPOSE];
+    return (thrown as Partial<Discard | Snooze | WaitForChildren> | null | undefined)?.[ON_PURPOSE];
   } catch {
     return undefined;
   }
@@ -63,6 +83,20 @@ export class Snooze extends Error {
     this.name = 'Snooze';
     if (!isDelay(ms)) throw new RangeError(`Snooze takes whole milliseconds from 0, got ${ms}`);
     this.ms = ms;
+  }
+}
+
+/**
+ * Thrown by a handler: put the job back until its children have settled, without charging the attempt; it then runs again,
+ * at once when none is outstanding. What it has done is its own to remember: `await job.children()` tells what they answered.
+ */
+export class WaitForChildren extends Error {
+  /** @internal */
+  readonly [ON_PURPOSE] = 'wait';
+
+  constructor() {
+    super('waits for its children');
+    this.name = 'WaitForChildren';
   }
 }
 

@@ -1,4 +1,5 @@
-import type { Consumer, ConsumerEvents } from '../engine/consumer.js';
+import type { Consumer } from '../engine/consumer.js';
+import type { ConsumerEvents } from '../engine/consumer-events.js';
 import { EchoRegistrationError, EchoStateError } from '../kernel/errors.js';
 
 type EventName = keyof ConsumerEvents & string;
@@ -10,6 +11,8 @@ export type Launch = () => Consumer;
 /** The consumers that this app's processors run in, one a queue. Inject it to start, listen to, pause or look at them. */
 export class Consumers {
   private readonly running = new Map<string, Consumer>();
+  /** Run by a test, job by job. */
+  private readonly byHand = new Map<string, Consumer>();
   /** The queues that this process serves: undefined before that is known, null when it only enqueues. */
   private planned: ReadonlyMap<string, Launch> | null | undefined;
   private phase: 'booting' | 'open' | 'draining' = 'booting';
@@ -50,7 +53,11 @@ export class Consumers {
     const consumer = this.running.get(queue);
     if (consumer !== undefined) listen(consumer);
     else if (this.planned && !this.planned.has(queue)) this.of(queue);
-    else this.awaited.push({ queue, listen });
+    else {
+      this.awaited.push({ queue, listen });
+      const byHand = this.byHand.get(queue);
+      if (byHand !== undefined) listen(byHand);
+    }
     return this;
   }
 
@@ -78,10 +85,16 @@ export class Consumers {
     if (this.autoStart) this.start();
   }
 
+  /** @internal those who listen to the queue hear this one too, and it is closed with the others */
+  join(consumer: Consumer): void {
+    this.byHand.set(consumer.queue, consumer);
+    for (const { queue, listen } of this.awaited) if (queue === consumer.queue) listen(consumer);
+  }
+
   /** @internal lets them all finish what they run */
   async drain(): Promise<void> {
     this.phase = 'draining';
-    await Promise.all([...this.running.values()].map((consumer) => consumer.close()));
+    await Promise.all([...this.running.values(), ...this.byHand.values()].map((consumer) => consumer.close()));
   }
 
   private launch(queues: Iterable<string>): void {

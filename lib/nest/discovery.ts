@@ -1,21 +1,23 @@
-import { type ModulesContainer } from '@nestjs/core';
+import { ContextIdFactory, type ModulesContainer } from '@nestjs/core';
 import { EchoRegistrationError } from '../kernel/errors.js';
+import type { HostModule, ProviderWrapper } from './container.js';
 import { type Class, handlerMethods, hasHandlers } from './handler-methods.js';
+import { isScoped } from './job-scope.js';
 import type { OnJobMetadata } from './on-job.js';
 import { type ProcessorMetadata, processorMetadata } from './processor.js';
-import { refuseEnhancers, refuseScopes } from './refusals.js';
+import { refuseWithoutEffect } from './refusals.js';
 
-/** A processor in the container, with an instance to call. */
+/** A processor in the container. */
 export interface FoundProcessor extends ProcessorMetadata {
   readonly type: Class;
-  readonly instance: Record<string | symbol, unknown>;
+  /** Undefined: one is made for every job. */
+  readonly instance: object | undefined;
   readonly handlers: readonly OnJobMetadata[];
   /** The module's name, for messages: class names need not be unique. */
   readonly module: string;
+  readonly host: HostModule;
+  readonly wrapper: ProviderWrapper;
 }
-
-type Module = ModulesContainer extends Map<string, infer M> ? M : never;
-type Wrapper = Module['providers'] extends Map<unknown, infer W> ? W : never;
 
 /**
  * Every processor among the providers of every module: classes, and what factories and values provide. Nest's own
@@ -27,7 +29,7 @@ export function findProcessors(modules: ModulesContainer): FoundProcessor[] {
   for (const module of modules.values()) {
     const name = module.metatype.name;
     for (const wrapper of module.providers.values()) {
-      const processor = processorOf(wrapper, name);
+      const processor = processorOf(wrapper, module);
       if (processor !== undefined) found.push(processor);
     }
     for (const { metatype } of module.controllers.values()) {
@@ -37,8 +39,9 @@ export function findProcessors(modules: ModulesContainer): FoundProcessor[] {
   return found;
 }
 
-function processorOf(wrapper: Wrapper, module: string): FoundProcessor | undefined {
+function processorOf(wrapper: ProviderWrapper, host: HostModule): FoundProcessor | undefined {
   if (wrapper.isAlias) return undefined; // the provider it points to is found itself
+  const module = host.metatype.name;
   const type = classOf(wrapper);
   if (type === undefined) return undefined;
   const metadata = processorMetadata(type);
@@ -52,13 +55,24 @@ function processorOf(wrapper: Wrapper, module: string): FoundProcessor | undefin
       `${type.name} in ${module} is @Processor('${metadata.queue}') but handles nothing: put @OnJob('name') on a method, or @OnJob() for every name`,
     );
   }
-  refuseScopes(type, module, wrapper);
-  refuseEnhancers(type, handlers);
-  return { ...metadata, type, module, handlers, instance: wrapper.instance as FoundProcessor['instance'] };
+  if (isBeingMade(wrapper)) return undefined;
+  const instance = isScoped(wrapper) ? undefined : (wrapper.instance as object);
+  const processor = { ...metadata, type, module, handlers, host, wrapper, instance };
+  refuseWithoutEffect(processor);
+  return processor;
+}
+
+/**
+ * Another module is being loaded late: so far there is an empty object in the instance's place. When it is loaded, all is
+ * looked at again. In a context that nobody has used, a provider of the default scope is the app's own.
+ */
+function isBeingMade(wrapper: ProviderWrapper): boolean {
+  if (isScoped(wrapper) || wrapper.isTransient) return false;
+  return wrapper.getInstanceByContextId(ContextIdFactory.create()).isResolved !== true;
 }
 
 /** A factory's own class says nothing about what it made: its product does, or else its token. */
-function classOf(wrapper: Wrapper): Class | undefined {
+function classOf(wrapper: ProviderWrapper): Class | undefined {
   const { metatype, inject, instance, token } = wrapper;
   if (typeof metatype === 'function' && (inject === undefined || inject === null)) return metatype;
   if (typeof instance === 'object' && instance !== null) {

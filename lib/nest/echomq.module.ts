@@ -1,6 +1,7 @@
 import { type DynamicModule, Inject, Module, type Provider } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { EchoMq } from '../engine/echomq.js';
+import { Flows } from '../engine/flows.js';
 import { Jobs } from '../engine/jobs.js';
 import { EchoConfigError } from '../kernel/errors.js';
 import { asyncOptionProviders } from './async-options.js';
@@ -10,7 +11,14 @@ import { EchoMqFirstModule, EchoMqLastModule } from './edge.modules.js';
 import { EchoMqHealthIndicator } from './health-indicator.js';
 import { Lifecycle } from './lifecycle.js';
 import { assertInstanceName, type EchoMqModuleAsyncOptions, type EchoMqModuleOptions } from './module-options.js';
-import { getConsumersToken, getEchoMqOptionsToken, getEchoMqToken, getJobsToken, isOptionsToken } from './tokens.js';
+import {
+  getConsumersToken,
+  getEchoMqOptionsToken,
+  getEchoMqToken,
+  getFlowsToken,
+  getJobsToken,
+  isOptionsToken,
+} from './tokens.js';
 
 /**
  * Gives every module of the app `Jobs`, to enqueue, and runs the jobs of the app's `@Processor` classes. Import it once,
@@ -49,7 +57,10 @@ function moduleOf(
   imports: DynamicModule['imports'] = [],
 ): DynamicModule {
   assertInstanceName(name);
-  const [echo, jobs, consumers] = [getEchoMqToken(name), getJobsToken(name), getConsumersToken(name)];
+  const echo = getEchoMqToken(name);
+  const jobs = getJobsToken(name);
+  const flows = getFlowsToken(name);
+  const consumers = getConsumersToken(name);
   const providers: Provider[] = [
     {
       provide: echo,
@@ -57,6 +68,7 @@ function moduleOf(
       useFactory: (lifecycle: Lifecycle, given: EchoMqModuleOptions) => lifecycle.use(name, given).echo,
     },
     { provide: jobs, inject: [echo], useFactory: ({ jobs }: EchoMq) => jobs },
+    { provide: flows, inject: [echo], useFactory: ({ flows }: EchoMq) => flows },
     {
       provide: consumers,
       // Behind the engine, which makes the instance.
@@ -68,6 +80,7 @@ function moduleOf(
     providers.push(
       { provide: EchoMq, useExisting: echo },
       { provide: Jobs, useExisting: jobs },
+      { provide: Flows, useExisting: flows },
       { provide: Consumers, useExisting: consumers },
       {
         provide: EchoMqHealthIndicator,

@@ -1,5 +1,6 @@
 import type { Logger } from '@nestjs/common';
-import type { Consumer, DeadJob } from '../engine/consumer.js';
+import type { Consumer } from '../engine/consumer.js';
+import type { DeadJob } from '../engine/consumer-events.js';
 import { failureText } from '../engine/failure-text.js';
 
 const LONGEST = 300;

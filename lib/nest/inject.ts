@@ -1,11 +1,16 @@
 import { Inject } from '@nestjs/common';
-import { getConsumersToken, getEchoMqToken, getJobsToken } from './tokens.js';
+import { getConsumersToken, getEchoMqToken, getFlowsToken, getJobsToken } from './tokens.js';
 
 type InjectDecorator = PropertyDecorator & ParameterDecorator;
 
 /** Injects the `Jobs` of `EchoMqModule.forRoot({ name })`. Without a name, as the class `Jobs` does. */
 export function InjectJobs(name?: string): InjectDecorator {
   return Inject(getJobsToken(name));
+}
+
+/** Injects the `Flows` of `EchoMqModule.forRoot({ name })`. Without a name, as the class `Flows` does. */
+export function InjectFlows(name?: string): InjectDecorator {
+  return Inject(getFlowsToken(name));
 }
 
 /** Injects the `EchoMq` of `EchoMqModule.forRoot({ name })`. */

@@ -26,6 +26,7 @@ export class Lifecycle {
   private readonly known = new Map<string | undefined, Known>();
   private readonly edges = new Set<object>();
   private readonly farewells: (() => Promise<void>)[] = [];
+  private opened = false;
   private started = false;
   private draining: Promise<void> | undefined;
   private closing: Promise<void> | undefined;
@@ -63,6 +64,7 @@ export class Lifecycle {
   /** Finds the processors and connects. Wiring that is wrong is told before a server is needed. */
   async open(): Promise<void> {
     if (this.draining !== undefined) return;
+    this.opened = true;
     this.plan();
     try {
       await Promise.all(this.instances.map(({ echo }) => echo.open()));
@@ -88,7 +90,7 @@ export class Lifecycle {
 
   /** A module has been loaded late. @throws EchoRegistrationError, EchoConfigError when what it brings cannot be served */
   rescan(): void {
-    if (this.draining !== undefined) return;
+    if (!this.opened || this.draining !== undefined) return; // before that, open() finds it
     this.plan();
     if (this.started) for (const { consumers } of this.instances) consumers.more();
   }

@@ -1,55 +1,70 @@
-import 'reflect-metadata';
+import { ValidationPipe } from '@nestjs/common';
 import { EchoRegistrationError } from '../kernel/errors.js';
-import type { Class } from './handler-methods.js';
+import { allOf, type Declared, declaredOn, type Wearer } from './enhancers.js';
+import { hasTypes } from './job-parameters.js';
 import type { OnJobMetadata } from './on-job.js';
 
+interface Processor extends Wearer {
+  readonly module: string;
+  readonly handlers: readonly OnJobMetadata[];
+}
+
 /**
- * What Nest users may expect of a handler and this version does not do yet. It is refused at boot: a guard that silently
- * does not guard would be worse than none.
+ * What stands on a processor and would silently do nothing is refused at boot: a guard that does not guard would be worse
+ * than none.
+ * @throws EchoRegistrationError naming the class, and the method where it has one
  */
-
-/** Nest's metadata keys, which it does not export by a public name. */
-const ENHANCERS = {
-  __guards__: 'guards',
-  __pipes__: 'pipes',
-  __interceptors__: 'interceptors',
-  __exceptionFilters__: 'exception filters',
-} as const;
-const PARAMETERS = '__routeArguments__';
-
-/** @throws EchoRegistrationError naming the class, and the method where it has one */
-export function refuseEnhancers(type: Class, handlers: readonly OnJobMetadata[]): void {
-  for (const [key, what] of Object.entries(ENHANCERS)) {
-    if (Reflect.hasMetadata(key, type)) throw notYet(type.name, what);
-    for (const { method } of handlers) {
-      if (Reflect.hasMetadata(key, type.prototype[method])) throw notYet(`${type.name}.${String(method)}`, what);
-    }
+export function refuseWithoutEffect(processor: Processor): void {
+  const { type, module, wrapper, handlers } = processor;
+  if (wrapper.isTransient) {
+    throw new EchoRegistrationError(
+      `${type.name} in ${module} is transient, and nobody injects a processor: give it the default scope to have one, or ` +
+        'Scope.REQUEST to have one a job',
+    );
   }
   for (const { method } of handlers) {
-    if (Reflect.hasMetadata(PARAMETERS, type, method)) {
-      throw notYet(`${type.name}.${String(method)}`, 'parameter decorators');
-    }
+    const declared = declaredOn(type, method);
+    const place = `${type.name}.${String(method)} in ${module}`;
+    refuseUnmade(processor, declared, place);
+    refuseIdlePipes(processor, declared, method, place);
   }
 }
 
-/** What of a provider's wrapper tells its scope. */
-interface Scoped {
-  readonly isTransient: boolean;
-  isDependencyTreeStatic(): boolean;
+/** Nest makes the enhancers of the providers that it makes itself, and of those on 10 only where the token is the class. */
+function refuseUnmade({ type, host, wrapper }: Processor, declared: Declared, place: string): void {
+  // By id: on 10 they are not the same objects.
+  const made = new Set(wrapper.getEnhancersMetadata()?.map(({ id }) => id));
+  for (const enhancer of allOf(declared)) {
+    if (typeof enhancer !== 'function' || made.has(host.injectables.get(enhancer as never)?.id as string)) continue;
+    throw new EchoRegistrationError(
+      `${place} is given ${enhancer.name} as a class, of which Nest makes no instance here: list ${type.name} itself among ` +
+        `the providers, not a factory, a value or another token for it, or give an instance: new ${enhancer.name}()`,
+    );
+  }
 }
 
-/** @throws EchoRegistrationError naming the class */
-export function refuseScopes(type: Class, module: string, provider: Scoped): void {
-  const scope = provider.isTransient ? 'transient' : provider.isDependencyTreeStatic() ? undefined : 'request-scoped';
-  if (scope === undefined) return;
-  throw new EchoRegistrationError(
-    `${type.name} in ${module} is ${scope}, itself or through what it injects, and processors cannot be that yet: ` +
-      'give it, and what it injects, the default scope',
-  );
+function refuseIdlePipes(
+  { type }: Processor,
+  { pipes, parameters }: Declared,
+  method: string | symbol,
+  place: string,
+): void {
+  if (pipes.length > 0 && parameters.length === 0 && type.prototype[method].length > 0) {
+    throw new EchoRegistrationError(
+      `${place} has pipes but takes the job as it is, and pipes act on decorated parameters: take the data by @JobData()`,
+    );
+  }
+  if (hasTypes(type, method)) return;
+  const bodies = parameters.filter(({ metadata }) => metadata.type === 'body');
+  if (bodies.some((parameter) => [...pipes, ...(parameter.pipes ?? [])].some(validatesByType))) {
+    throw new EchoRegistrationError(
+      `${place} validates by the type of its parameter, but was compiled without: switch emitDecoratorMetadata on, which ` +
+        'esbuild and tsx cannot, or give ValidationPipe an expectedType',
+    );
+  }
 }
 
-function notYet(place: string, what: string): EchoRegistrationError {
-  return new EchoRegistrationError(
-    `${place} has ${what}, and those do not apply to job handlers yet: remove them, or do their work in the handler`,
-  );
+function validatesByType(pipe: unknown): boolean {
+  if (typeof pipe === 'function') return pipe === ValidationPipe;
+  return pipe instanceof ValidationPipe && (pipe as unknown as { expectedType?: unknown }).expectedType === undefined;
 }

@@ -2,6 +2,7 @@ import type { Logger } from '@nestjs/common';
 import type { Handler } from '../engine/handler.js';
 import type { Job } from '../engine/job.js';
 import { NotHandled } from '../kernel/outcome.js';
+import { resultOf } from './observable-result.js';
 import type { QueueRoutes } from './routes.js';
 
 /** How long a job waits that nobody in this process handles, before somebody is offered it again. */
@@ -17,7 +18,7 @@ const MOST_NAMES_TOLD = 1000;
  */
 export function routerFor({ queue, byName, otherwise }: QueueRoutes, logger: Logger): Handler {
   const rest = otherwise ?? putBack(queue, logger);
-  return (job) => (byName.get(job.name) ?? rest)(job);
+  return (job) => resultOf((byName.get(job.name) ?? rest)(job), job);
 }
 
 function putBack(queue: string, logger: Logger): (job: Job) => never {

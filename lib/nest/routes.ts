@@ -1,14 +1,17 @@
-import type { Job } from '../engine/job.js';
+import { validating } from '../engine/validation.js';
 import { EchoConfigError, EchoRegistrationError } from '../kernel/errors.js';
 import { assertQueueName } from '../kernel/keyspace.js';
+import type { Queue } from '../kernel/queue.js';
+import { definitionOf } from './definitions.js';
 import type { FoundProcessor } from './discovery.js';
+import { type BoundHandler, handlerOf } from './handler-call.js';
 import type { Class } from './handler-methods.js';
-
-export type BoundHandler = (job: Job) => unknown;
 
 /** Who runs what of one queue. */
 export interface QueueRoutes {
   readonly queue: string;
+  /** What the routes below validate by; undefined when only the name is known. */
+  readonly definition: Queue | undefined;
   readonly byName: ReadonlyMap<string, BoundHandler>;
   /** Runs every name that stands in no route. */
   readonly otherwise: BoundHandler | undefined;
@@ -45,16 +48,17 @@ function tableOf(queue: string, processors: FoundProcessor[]): QueueRoutes {
       routes.set(name, route);
     }
   }
+  // Each route by itself, not all of the consumer: what nobody here handles must be put back, not judged.
+  const definition = definitionOf(queue, processors);
   const byName = new Map<string, BoundHandler>();
-  for (const [name, { handler }] of routes) if (name !== undefined) byName.set(name, handler);
-  return { queue, byName, otherwise: routes.get(undefined)?.handler, processors };
+  for (const [name, { handler }] of routes) if (name !== undefined) byName.set(name, validating(definition, handler));
+  const otherwise = routes.get(undefined)?.handler;
+  return { queue, definition, byName, otherwise: otherwise && validating(definition, otherwise), processors };
 }
 
-function routeTo({ type, instance, module }: FoundProcessor, method: string | symbol): Route {
-  const place = `${type.name}.${String(method)} in ${module}`;
-  const handler = instance[method];
-  if (typeof handler !== 'function') throw new EchoRegistrationError(`${place} handles jobs but is no function`);
-  return { place, type, method, handler: handler.bind(instance) as BoundHandler };
+function routeTo(processor: FoundProcessor, method: string | symbol): Route {
+  const { type, module } = processor;
+  return { place: `${type.name}.${String(method)} in ${module}`, type, method, handler: handlerOf(processor, method) };
 }
 
 function twice(queue: string, name: string | undefined, taken: Route, route: Route): EchoRegistrationError {

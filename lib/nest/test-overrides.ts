@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { ModulesContainer } from '@nestjs/core';
 import type { EchoMqOptions } from '../engine/options.js';
 import type { EchoMqModuleOptions } from './module-options.js';
@@ -29,9 +30,19 @@ export function overridden(
 ): EchoMqModuleOptions {
   return {
     ...options,
-    // Two instances may use one server under different prefixes, or different servers under the same.
-    prefix: [prefix, name, options.prefix].filter((part) => part !== undefined).join('.'),
+    prefix: prefixed(prefix, name, options.prefix),
     autoStart,
     ...(connection === undefined ? {} : { connection }),
   };
+}
+
+const PREFIX = /^[A-Za-z0-9_.:-]{1,64}$/;
+
+/** Two instances may use one server under different prefixes, or different servers under the same. */
+function prefixed(test: string, name: string | undefined, own: string | undefined): string {
+  const parts = [name, own].filter((part) => part !== undefined);
+  const whole = [test, ...parts].join('.');
+  if (PREFIX.test(whole)) return whole;
+  // An instance may be called what no prefix can be.
+  return `${test}.${createHash('sha1').update(JSON.stringify(parts)).digest('hex').slice(0, 16)}`;
 }

@@ -8,6 +8,11 @@ export function getJobsToken(name?: string): symbol {
   return tokenOf('jobs', name);
 }
 
+/** Of `Flows`. Without a name also known as the class `Flows`. */
+export function getFlowsToken(name?: string): symbol {
+  return tokenOf('flows', name);
+}
+
 /** Of `EchoMq`. Without a name also known as the class `EchoMq`. */
 export function getEchoMqToken(name?: string): symbol {
   return tokenOf('echomq', name);
@@ -34,6 +39,11 @@ const OPTIONS = 'options';
 function tokenOf(what: string, name: string | undefined): symbol {
   return Symbol.for(name === undefined ? `${PACKAGE}:${what}` : `${PACKAGE}:${what}:${name}`);
 }
+
+/** Of the job that is being run: what `@InjectJob()` injects. */
+export const JOB = Symbol.for(`${PACKAGE}:job`);
+/** Of its signal: what `@InjectJobSignal()` injects. */
+export const JOB_SIGNAL = Symbol.for(`${PACKAGE}:job-signal`);
 
 /** On a class: its {@link ProcessorMetadata}. */
 export const PROCESSOR_METADATA = `${PACKAGE}:processor`;

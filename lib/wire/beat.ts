@@ -8,11 +8,13 @@ export interface Standing {
   nextRunInMs: number | undefined;
   nextDeadlineInMs: number | undefined;
   claimable: boolean;
+  /** Effects owed to other queues may wait in the outbox. */
+  owes: boolean;
 }
 
 /** Queues one `lead` call can look after. */
 export const QUEUES_PER_BEAT = 100;
-const NUMBERS_PER_QUEUE = 5;
+const NUMBERS_PER_QUEUE = 6;
 
 /** One beat for queues of one slot (any queues, when the server is no cluster). @throws EchoError */
 export async function lead(
@@ -30,6 +32,7 @@ export async function lead(
       nextRunInMs: fromZero(n[at + 1]!),
       nextDeadlineInMs: fromZero(n[at + 2]!),
       claimable: n[at + 4] === 1,
+      owes: n[at + 5] === 1,
     };
   });
 }

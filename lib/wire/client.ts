@@ -15,6 +15,9 @@ export interface ClusterSource {
  */
 export type ConnectionSource = string | RedisOptions | ClusterSource | Redis | Cluster;
 
+/** One step through the keyspace of one node. */
+export type Scan = (cursor: string, pattern: string, count: number) => Promise<Reply>;
+
 /** One life of one connection. It does not reconnect, queue, or send anything twice: that is decided above it. */
 export interface Client {
   readonly cluster: boolean;
@@ -25,6 +28,8 @@ export interface Client {
   info(section: string, key: string): Promise<string>;
   /** `SCAN` on the node that holds `key`. */
   scan(key: string, cursor: string, pattern: string, count: number): Promise<Reply>;
+  /** `SCAN` of each node that holds keys. */
+  scans(): Scan[];
   subscribe(channels: string[]): Promise<void>;
   unsubscribe(channels: string[]): Promise<void>;
   onMessage(listener: (channel: string, message: string) => void): void;
@@ -193,6 +198,10 @@ class RedisClient extends LibraryClient<Redis> implements Client {
     return this.call('SCAN', [cursor, 'MATCH', pattern, 'COUNT', count]);
   }
 
+  scans(): Scan[] {
+    return [(...step) => this.scan('', ...step)];
+  }
+
   async subscribe(channels: string[]): Promise<void> {
     await this.client.subscribe(...channels);
   }
@@ -248,9 +257,12 @@ class ClusterClient extends LibraryClient<Cluster> implements Client {
     return (await (await this.nodeOf(key)).info(section)) as string;
   }
 
-  async scan(key: string, cursor: string, pattern: string, count: number): Promise<Reply> {
-    const args = [cursor, 'MATCH', pattern, 'COUNT', String(count)];
-    return (await (await this.nodeOf(key)).callBuffer('SCAN', args)) as Reply;
+  async scan(key: string, ...step: Parameters<Scan>): Promise<Reply> {
+    return scanOf(await this.nodeOf(key))(...step);
+  }
+
+  scans(): Scan[] {
+    return this.client.nodes('master').map(scanOf);
   }
 
   async subscribe(channels: string[]): Promise<void> {
@@ -295,6 +307,11 @@ class ClusterClient extends LibraryClient<Cluster> implements Client {
     if (node === undefined) throw new Error(`no node of the cluster holds slot ${slot}`);
     return node;
   }
+}
+
+function scanOf(node: Redis): Scan {
+  return (cursor, pattern, count) =>
+    node.callBuffer('SCAN', [cursor, 'MATCH', pattern, 'COUNT', String(count)]) as Promise<Reply>;
 }
 
 function integerOf(reply: unknown): number {

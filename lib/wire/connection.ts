@@ -4,7 +4,7 @@ import { EchoError, EchoStateError, EchoTimeoutError } from '../kernel/errors.js
 import { base62 } from '../kernel/id.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import { Redial } from '../kernel/reconnect.js';
-import type { Client, ClientFactory } from './client.js';
+import type { Client, ClientFactory, Scan } from './client.js';
 import { asEchoError, connectionLost, isNotReady, isWrongNode } from './faults.js';
 import type { Arg, Reply } from './reply.js';
 
@@ -119,6 +119,12 @@ export class Connection {
     return client.scan(keys.base, cursor, pattern, count).catch(raise);
   }
 
+  /** The same for the whole keyspace, node by node. */
+  async scans(): Promise<Scan[]> {
+    const client = this.client ?? (await this.nextClient());
+    return client.scans().map((scan) => (cursor, pattern, count) => scan(cursor, pattern, count).catch(raise));
+  }
+
   /** Milliseconds in which nothing was answered although something was asked; 0 when nothing is. */
   get silentMs(): number {
     for (const since of this.inFlight.values()) return this.clock.monotonic() - Math.max(since, this.lastAnswer);
@@ -178,6 +184,7 @@ export class Connection {
           // Its socket is gone and its end has not come through: trying again at once would keep it from ever coming.
           if (this.client === client) await this.sleep(END_PAUSE_MS);
         }
+        if (deadline?.passed) throw fault; // during the pause: the caller has been told, and it must not be sent any more
       } finally {
         this.inFlight.delete(ticket);
       }

@@ -3,16 +3,13 @@ import { EchoStoreError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import type { CallOptions, Connection } from './connection.js';
 import type { Arg, Reply } from './reply.js';
-import { PRELUDE, SCRIPTS } from './scripts.generated.js';
+import { textOf } from './script-text.js';
 import type { ScriptName, Transition } from './transition.js';
 
 interface Script {
   readonly text: string;
   readonly sha: string;
 }
-
-/** In a cluster a channel has to live where its queue does, so that publishing says whether anybody listens. */
-const SHARDED_PRELUDE = PRELUDE.replace("PUBLISH = 'PUBLISH'", "PUBLISH = 'SPUBLISH'");
 
 /** Runs transitions as scripts: by hash, and once in full where the server does not know the hash. */
 export class Executor {
@@ -75,7 +72,7 @@ export class Executor {
   private edition(name: ScriptName): Script {
     let script = this.scripts.get(name);
     if (script === undefined) {
-      const text = `${this.connection.cluster ? SHARDED_PRELUDE : PRELUDE}\n${SCRIPTS[name]}`;
+      const text = textOf(name, this.connection.cluster);
       script = { text, sha: createHash('sha1').update(text).digest('hex') };
       this.scripts.set(name, script);
     }

@@ -3,14 +3,14 @@ import type { Keyspace, QueueKeys } from '../kernel/keyspace.js';
 import type { Client } from './client.js';
 import type { Executor } from './executor.js';
 import { type Reply, text } from './reply.js';
-import { PRELUDE, SCRIPTS } from './scripts.generated.js';
+import { textOf } from './script-text.js';
 
 /** Generations of the wire, by the number a connector is opened with. */
 export const BRANDS = { 4: 'echomq:4.0.0', 6: 'echomq:6.0.0' } as const;
 
 export type Wire = keyof typeof BRANDS;
 
-const BRAND = `${PRELUDE}\n${SCRIPTS.brand}`;
+const BRAND = textOf('brand', false);
 
 /** Stamps the brand where there is none. @throws EchoWireError on any other brand */
 export async function passFence(client: Client, keyspace: Keyspace, wire: Wire): Promise<void> {

@@ -13,11 +13,23 @@ export interface SubscriberEvents {
   beat(queue: string, inMs: number): void;
   /** Nobody leads the queue any more. */
   leaderless(queue: string): void;
+  /** Something is owed to another queue. */
+  owes(queue: string): void;
   cancelled(queue: string, id: string): void;
   paused(queue: string): void;
-  /** The server has acknowledged the channels of these queues: from now on nothing is missed. */
-  listening(queues: string[]): void;
+  /** A job that somebody waits for has ended. */
+  settled(queue: string, id: string): void;
+  /** The server has acknowledged the channels of a queue: from now on nothing that `hears` speaks of is missed. */
+  listening(queue: string, hears: Hearing): void;
   fault(error: EchoError): void;
+}
+
+/** What a process listens to a queue for: as its consumer, or for the end of jobs. */
+export type Hearing = 'work' | 'ends';
+
+interface Channel {
+  readonly keys: QueueKeys;
+  readonly says: 'wake' | 'beat' | 'settled';
 }
 
 const CANCEL = 'cancel:';
@@ -34,8 +46,8 @@ export class Subscriber {
   private upSince: number | undefined;
   private pause: Timer | undefined;
   private pinged: number | undefined;
-  private readonly queues = new Map<string, QueueKeys>();
-  private readonly meaning = new Map<string, { queue: string; wake: boolean }>();
+  /** By name, what it says. */
+  private readonly channels = new Map<string, Channel>();
 
   constructor(
     private readonly factory: ClientFactory,
@@ -44,21 +56,18 @@ export class Subscriber {
     private readonly events: SubscriberEvents,
   ) {}
 
-  /** Listens for a queue; `listening` says when that has taken effect. */
-  add(keys: QueueKeys): void {
-    this.queues.set(keys.queue, keys);
-    const [wake, beat] = this.channels(keys);
-    this.meaning.set(wake, { queue: keys.queue, wake: true });
-    this.meaning.set(beat, { queue: keys.queue, wake: false });
+  /** Listens for a queue; `listening` says when that has taken effect, again after every reconnect. */
+  add(keys: QueueKeys, hears: Hearing): void {
+    const channels = this.channelsOf(keys, hears);
+    for (const [name, says] of channels) this.channels.set(name, { keys, says });
     if (this.client === undefined) this.dial();
-    else if (this.up) this.subscribe(this.client, [keys]);
+    else if (this.up) this.subscribe(this.client, keys, channels);
   }
 
-  remove(keys: QueueKeys): void {
-    this.queues.delete(keys.queue);
-    const channels = this.channels(keys);
-    for (const channel of channels) this.meaning.delete(channel);
-    if (this.client && this.up) this.client.unsubscribe(channels).catch((error) => this.report(error));
+  remove(keys: QueueKeys, hears: Hearing): void {
+    const names = this.channelsOf(keys, hears).map(([name]) => name);
+    for (const name of names) this.channels.delete(name);
+    if (this.client && this.up) this.client.unsubscribe(names).catch((error) => this.report(error));
   }
 
   /** Asks for a sign of life. */
@@ -97,8 +106,12 @@ export class Subscriber {
     });
   }
 
-  private channels(keys: QueueKeys): [string, string] {
-    return [keys.wakeChannel(this.process), keys.beatChannel];
+  private channelsOf(keys: QueueKeys, hears: Hearing): [name: string, says: Channel['says']][] {
+    if (hears === 'ends') return [[keys.settledChannel, 'settled']];
+    return [
+      [keys.wakeChannel(this.process), 'wake'],
+      [keys.beatChannel, 'beat'],
+    ];
   }
 
   private dial(): void {
@@ -120,7 +133,7 @@ export class Subscriber {
           limit.cancel();
           this.up = true;
           this.upSince = this.clock.monotonic();
-          this.subscribe(client, [...this.queues.values()]);
+          this.subscribeAll(client);
         },
         (error) => {
           if (tagOf(error)) this.report(error); // a failed connect has had its own error event
@@ -131,29 +144,46 @@ export class Subscriber {
 
   /** Scripts publish after they have written and so cannot fail there: whether they may is asked for beforehand. */
   private async probe(client: Client): Promise<void> {
-    const [first] = this.queues.values();
-    if (!first) return;
+    const [channel] = this.channels.values();
+    if (!channel) return;
+    const first = channel.keys;
     if (!client.cluster && isReplica(await client.info('replication', first.base))) {
       throw new Error('the server is a replica: nobody is woken through it');
     }
     await client.call(this.factory.cluster ? 'SPUBLISH' : 'PUBLISH', [first.beatChannel, 'probe']);
   }
 
-  private subscribe(client: Client, queues: QueueKeys[]): void {
-    // In a cluster the channels of one call must share a slot; elsewhere one call takes them all.
-    const groups = this.factory.cluster ? queues.map((keys) => [keys]) : [queues];
-    for (const group of groups) {
-      if (group.length === 0) continue;
-      client.subscribe(group.flatMap((keys) => this.channels(keys))).then(
-        () => {
-          this.events.listening(group.map((keys) => keys.queue));
-        },
-        (error) => {
-          this.report(error);
-          if (!this.closed) client.destroy();
-        },
-      );
+  /** In a cluster the channels of one call must share a slot; elsewhere one call takes them all. */
+  private subscribeAll(client: Client): void {
+    const groups = new Map<string, [string, Channel][]>();
+    for (const entry of this.channels) {
+      const group = this.factory.cluster ? entry[1].keys.queue : '';
+      const same = groups.get(group);
+      if (same === undefined) groups.set(group, [entry]);
+      else same.push(entry);
     }
+    for (const group of groups.values()) this.send(client, group);
+  }
+
+  private subscribe(client: Client, keys: QueueKeys, channels: [string, Channel['says']][]): void {
+    this.send(
+      client,
+      channels.map(([name, says]) => [name, { keys, says }]),
+    );
+  }
+
+  private send(client: Client, channels: [string, Channel][]): void {
+    client.subscribe(channels.map(([name]) => name)).then(
+      () => {
+        for (const [, { keys, says }] of channels) {
+          if (says !== 'beat') this.events.listening(keys.queue, says === 'wake' ? 'work' : 'ends'); // it comes with 'wake'
+        }
+      },
+      (error) => {
+        this.report(error);
+        if (!this.closed) client.destroy();
+      },
+    );
   }
 
   private ended(): void {
@@ -168,11 +198,13 @@ export class Subscriber {
   }
 
   private hear(channel: string, message: string): void {
-    const means = this.meaning.get(channel);
-    if (means === undefined) return;
-    const { queue } = means;
-    if (means.wake) this.events.wake(queue);
+    const heard = this.channels.get(channel);
+    if (heard === undefined) return;
+    const { queue } = heard.keys;
+    if (heard.says === 'wake') this.events.wake(queue);
+    else if (heard.says === 'settled') this.events.settled(queue, message);
     else if (message === 'lead') this.events.leaderless(queue);
+    else if (message === 'relay') this.events.owes(queue);
     else if (message === 'pause') this.events.paused(queue);
     else if (message.startsWith(CANCEL)) this.events.cancelled(queue, message.slice(CANCEL.length));
     else this.events.beat(queue, Number(message));

@@ -14,7 +14,8 @@ export interface Example {
 const FRAGMENT_SCOPE = [
   "import { Discard, EchoMq, EchoMqModule, Job, Jobs, Consumers, OnJob, Processor, Snooze } from 'nestjs-echomq';",
   "import type { INestApplication } from '@nestjs/common';",
-  'declare const jobs: Jobs, echo: EchoMq, consumers: Consumers, app: INestApplication;',
+  "import type { TestKit } from 'nestjs-echomq/testing';",
+  'declare const jobs: Jobs, echo: EchoMq, consumers: Consumers, app: INestApplication, kit: TestKit;',
 ].join(' ');
 
 /** What is not an example stays as it is from one check to the next. */
@@ -77,6 +78,7 @@ function compilerOptions(): ts.CompilerOptions {
   const paths = {
     'nestjs-echomq': [join(ROOT, 'lib/index.ts')],
     'nestjs-echomq/core': [join(ROOT, 'lib/core.ts')],
+    'nestjs-echomq/testing': [join(ROOT, 'lib/testing.ts')],
   };
   return { ...options, paths, noEmit: true, skipLibCheck: true };
 }

@@ -9,7 +9,6 @@ import { EchoConfigError, EchoMq, type EchoMqOptions, EchoWireError } from '../.
 import { findBinary } from '../../scripts/server/binary.js';
 import { freePort } from '../../scripts/server/free-port.js';
 import { RedisProcess } from '../../scripts/server/redis-process.js';
-import { describeWithProcess } from '../support/availability.js';
 import { expectInvariants } from '../support/invariants.js';
 import { guardLeaks } from '../support/leaks.js';
 import { useServer } from '../support/server.js';
@@ -135,100 +134,6 @@ describe('the version fence', () => {
     ]);
     await until(async () => (await echo.jobs.counts('q')).metrics.completed === 2, { what: 'both completions' });
     await expectInvariants(client, 'q');
-  });
-});
-
-/** The least a user of the server needs. */
-const COMMANDS =
-  'info ping eval evalsha publish subscribe unsubscribe scan unlink del exists type time get set pexpire ' +
-  'hget hset hdel hmget hgetall hincrby zadd zcard zrem zrange zrangebyscore zscore zpopmin';
-const RULES = ['~emq:*', '~{emq}:*', '&emq:*', ...COMMANDS.split(' ').map((command) => `+${command}`)];
-
-describeWithProcess('a user of the server', () => {
-  const server = useServer();
-  const rig = useRig(server);
-  guardLeaks();
-
-  const login = async (rules: string[]): Promise<string> => {
-    await server.process.command('ACL', 'SETUSER', 'worker', 'reset', 'on', '>secret', ...rules);
-    const url = new URL(server.url);
-    [url.username, url.password] = ['worker', 'secret'];
-    return url.href;
-  };
-
-  it('needs no more than this list to do all there is to do', async () => {
-    const client = server.client();
-    const ledger = new Ledger();
-    const echo = await rig.connect({ connection: await login(RULES) });
-    const { jobs } = echo;
-    const consumer = echo.consume('q', { keepMs: 60_000, attempts: 1 }, (job) => {
-      ledger.handler(job);
-      if (job.name === 'fails') throw new Error('boom');
-    });
-    await jobs.enqueueMany('q', [
-      { name: 'now', opts: { priority: 1 } },
-      { name: 'later', opts: { delayMs: 10 } },
-      { name: 'fails' },
-    ]);
-    await ledger.ran(3);
-    await until(async () => (await jobs.counts('q')).dead === 1, { what: 'the failure to be buried' });
-    await consumer.close();
-    const { jobs: dead } = await jobs.list('q', 'dead');
-    expect(await jobs.reprocess('q', dead[0]!.id, { fresh: true })).toBe('ok');
-    const [claimed] = await jobs.claim('q', { leaseMs: 60_000 });
-    expect(await jobs.extend('q', claimed!.id, claimed!.token, { leaseMs: 60_000 })).toBe('ok');
-    expect(await jobs.cancel('q', claimed!.id)).toBe('stopping');
-    expect(await jobs.retry('q', claimed!.id, claimed!.token, { maxAttempts: 3 })).toBe('dead');
-    expect(await jobs.get('q', claimed!.id)).toMatchObject({ state: 'dead' });
-    expect(await jobs.trim('q', { keepCount: 0 })).toBe(1);
-    const { id } = await jobs.enqueue('q', 'far', undefined, { delayMs: 3_600_000 });
-    expect(await jobs.reschedule('q', id, { delayMs: 0 })).toBe('ok');
-    const [again] = await jobs.claim('q', { leaseMs: 1 });
-    await until(async () => (await jobs.reap('q')).requeued === 1, { what: 'the lease to lapse' });
-    expect(await jobs.complete('q', again!.id, again!.token)).toBe('ok');
-    await jobs.pause('q');
-    await jobs.resume('q');
-    await jobs.promote('q');
-    await expectInvariants(client, 'q');
-    expect(await jobs.obliterate('q')).toBe(0);
-    expect(await client.keys('emq:{q}:*')).toEqual([]);
-    expect(rig.complaints).toEqual([]);
-    const log = (await server.process.command('ACL', 'LOG')) as unknown[][];
-    // The client library would like to name its connections; where it may not, it does without.
-    expect(log.map((entry) => String(entry[7])).filter((denied) => !denied.startsWith('client|'))).toEqual([]);
-    await expectInvariants(client, 'q');
-  });
-
-  it('who may not use the channels is told so, loudly, and consumes nothing', async () => {
-    const client = server.client();
-    const ledger = new Ledger();
-    const echo = await rig.connect({ connection: await login(RULES.filter((rule) => !rule.startsWith('&'))) });
-    echo.consume('q', {}, ledger.handler);
-    const told = await until(() => rig.complaints[0], { what: 'the complaint' });
-    expect(told).toMatchObject({ name: 'EchoStoreError', code: 'NOPERM', retryable: false });
-    expect(told.message).toContain('channels');
-    await echo.jobs.enqueue('q', 'job');
-    await expectInvariants(client, 'q');
-  });
-
-  it('with the wrong password is refused at once, not at the end of the time limit', async () => {
-    const url = new URL(await login(RULES));
-    url.password = 'wrong';
-    const started = performance.now();
-    await expect(rig.connect({ connection: url.href })).rejects.toMatchObject({ code: 'WRONGPASS', retryable: false });
-    expect(performance.now() - started).toBeLessThan(1_000);
-    await expectInvariants(server.client(), 'q');
-  });
-
-  it('that is missing is refused at once as well', async () => {
-    await server.process.command('CONFIG', 'SET', 'requirepass', 'secret');
-    try {
-      await expect(rig.connect()).rejects.toMatchObject({ code: 'NOAUTH', retryable: false });
-    } finally {
-      const client = server.client({ password: 'secret' });
-      await client.config('SET', 'requirepass', '');
-      await expectInvariants(client, 'q');
-    }
   });
 });
 

@@ -23,6 +23,7 @@ const ID = 'JOB00000000001';
 
 /** A call of every script that its server accepts. */
 const ARGS: Record<ScriptName, string[]> = {
+  apply: ['r', '0-0'],
   brand: ['echomq:6.0.0'],
   cancel: ['0', ID],
   claim: ['1000', '1'],
@@ -32,6 +33,7 @@ const ARGS: Record<ScriptName, string[]> = {
   extend: ['1000', ID, '1'],
   get: [ID],
   health: [],
+  land: ['', '', ID, 'p', '', '0', '0'],
   lead: ['p', '1000'],
   list: ['0', '10', '1000'],
   node: ['p', '1000', '0', ''],
@@ -50,6 +52,8 @@ const ARGS: Record<ScriptName, string[]> = {
   retry: ['0', ID, '1', '0', '3', 'e'],
   sweep: [ID],
   trim: ['0', '10'],
+  wait: [ID, '1'],
+  watch: [ID],
 };
 
 const DESCRIBED: Record<string, unknown> = { ...transitions };

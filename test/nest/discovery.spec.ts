@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { Controller, Injectable } from '@nestjs/common';
+import { Controller, forwardRef, Inject, Injectable } from '@nestjs/common';
 import { Consumers, EchoRegistrationError, type Job, Jobs, OnJob, Processor } from '../../lib/index.js';
 import { guardLeaks } from '../support/leaks.js';
 import { useServer } from '../support/server.js';
@@ -17,6 +17,29 @@ class Made {
   run({ name }: Job): void {
     ran.push(`${this.from}: ${name}`);
   }
+}
+
+@Processor('made')
+class InjectedMade extends Made {
+  constructor(@Inject('from') from: string) {
+    super(from);
+  }
+}
+
+@Processor('farm')
+class Chicken {
+  constructor(@Inject(forwardRef(() => Egg)) readonly egg: unknown) {}
+
+  @OnJob('hatch')
+  hatch(): void {
+    const { egg } = this;
+    if (egg instanceof Egg && egg.chicken === this) ran.push('a chicken knows its egg, and the egg its chicken');
+  }
+}
+
+@Injectable()
+class Egg {
+  constructor(@Inject(forwardRef(() => Chicken)) readonly chicken: unknown) {}
 }
 
 async function runOne(apps: Apps, providers: Parameters<typeof moduleOf>[0]['providers'], queue: string, name = 'x') {
@@ -54,6 +77,27 @@ describe('a processor is found', () => {
     expect(await runOne(apps, providers, 'made')).toEqual(['itself: x']);
   });
 
+  it('when it stands for another token', async () => {
+    expect(
+      await runOne(
+        apps,
+        [
+          { provide: 'from', useValue: 'here' },
+          { provide: 'p', useClass: InjectedMade },
+        ],
+        'made',
+      ),
+    ).toEqual(['here: x']);
+  });
+
+  it('when it and what it injects need each other', async () => {
+    const app = await apps.boot({ providers: [Chicken, Egg] });
+    ran = [];
+    await app.get(Jobs).enqueue('farm', 'hatch');
+    await until(() => ran.length > 0, { what: 'the job' });
+    expect(ran).toEqual(['a chicken knows its egg, and the egg its chicken']);
+  });
+
   it('when a module class is one', async () => {
     @Processor('module')
     class ProcessingModule {
@@ -68,7 +112,7 @@ describe('a processor is found', () => {
     await until(() => ran.length > 0, { what: 'the job' });
   });
 
-  it('with the handlers it inherits, which see its own methods; what is not marked is never called', async () => {
+  it('with the handlers it inherits, which see its own methods; what is not marked is never called (C164)', async () => {
     abstract class Base {
       constructor(private readonly title: string) {}
 
@@ -125,7 +169,7 @@ describe('a processor is found', () => {
     expect(apps.log.warn.filter((line) => line.includes("queue 'cats'"))).toHaveLength(2);
   });
 
-  it('and stays apart from the others, whatever order their factories finish in', async () => {
+  it('and stays apart from the others, whatever order their factories finish in (C160)', async () => {
     const queues = ['a', 'b', 'c', 'd', 'e'];
     const classes = queues.map((queue) => {
       @Processor(queue)
@@ -151,6 +195,50 @@ describe('a processor is found', () => {
       expect([...ran].sort()).toEqual(queues.map((queue) => `${queue} ran a job of ${queue}`));
       await app.close();
     }
+  });
+});
+
+describe('a processor that several modules provide', () => {
+  const server = useServer();
+  const apps = useApps(server);
+  guardLeaks();
+
+  const feature = (from: string) => moduleOf({ providers: [Made, { provide: String, useValue: from }] }, 'Feature');
+
+  it('runs each job once, and always on the instance of the module that comes first (C158)', async () => {
+    const served: string[] = [];
+    for (let boot = 0; boot < 20; boot++) {
+      const names = boot % 2 === 0 ? ['first', 'second', 'third'] : ['third', 'second', 'first'];
+      const app = await apps.boot({ imports: names.map(feature) });
+      ran = [];
+      await app.get(Jobs).enqueueMany(
+        'made',
+        Array.from({ length: 5 }, () => ({ name: 'x' })),
+      );
+      await until(async () => (await app.get(Jobs).counts('made')).metrics.completed === 5 * (boot + 1), {
+        what: 'the jobs',
+      });
+      expect(ran).toEqual(Array.from({ length: 5 }, () => `${names[0]}: x`));
+      expect(app.get(Consumers).queues).toEqual(['made']);
+      served.push(...ran);
+      await app.close();
+    }
+    expect(served).toHaveLength(100);
+  });
+
+  it('as one dynamic module does that is imported twice, the same and with other options, runs each job once (C158)', async () => {
+    class Shared {}
+    const shared = (from: string) => ({ module: Shared, providers: [Made, { provide: String, useValue: from }] });
+    const same = shared('same');
+    const other = moduleOf({ imports: [same, shared('other')] });
+    const app = await apps.boot({ imports: [same, other, shared('same')] });
+    ran = [];
+    await app.get(Jobs).enqueueMany(
+      'made',
+      Array.from({ length: 20 }, () => ({ name: 'x' })),
+    );
+    await until(async () => (await app.get(Jobs).counts('made')).metrics.completed === 20, { what: 'the jobs' });
+    expect(ran).toEqual(Array.from({ length: 20 }, () => 'same: x'));
   });
 });
 

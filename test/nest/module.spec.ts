@@ -8,9 +8,11 @@ import {
   EchoMqModule,
   type EchoMqModuleOptions,
   type EchoMqOptionsFactory,
+  Flows,
   getJobsToken,
   InjectConsumers,
   InjectEchoMq,
+  InjectFlows,
   InjectJobs,
   Job,
   Jobs,
@@ -52,17 +54,19 @@ describe('EchoMqModule', () => {
     expect(app.get(MailProcessor).seen).toEqual(['ada']);
   });
 
-  it('provides Jobs, EchoMq and Consumers by class and by a token that both builds of the package share', async () => {
+  it('provides Jobs, Flows, EchoMq and Consumers by class and by a token that both builds of the package share', async () => {
     @Injectable()
     class ByToken {
       constructor(
         @InjectJobs() readonly jobs: Jobs,
+        @InjectFlows() readonly flows: Flows,
         @InjectEchoMq() readonly echo: EchoMq,
         @InjectConsumers() readonly consumers: Consumers,
       ) {}
     }
     const app = await apps.boot({ providers: [ByToken] });
-    const { jobs, echo, consumers } = app.get(ByToken);
+    const { jobs, flows, echo, consumers } = app.get(ByToken);
+    expect(flows).toBe(app.get(Flows));
     expect(jobs).toBe(app.get(Jobs));
     expect(echo).toBe(app.get(EchoMq));
     expect(consumers).toBe(app.get(Consumers));

@@ -1,18 +1,22 @@
 import { describe, expect, it } from '@jest/globals';
 import {
-  Body,
   type CanActivate,
-  type ExceptionFilter,
+  createParamDecorator,
+  type ExecutionContext,
   Injectable,
   type NestInterceptor,
   ParseIntPipe,
+  type Provider,
+  Query,
   Scope,
+  type Type,
   UseFilters,
   UseGuards,
   UseInterceptors,
   UsePipes,
+  ValidationPipe,
 } from '@nestjs/common';
-import { EchoRegistrationError, OnJob, Processor } from '../../lib/index.js';
+import { EchoRegistrationError, JobData, JobRef, jobOf, OnJob, Processor } from '../../lib/index.js';
 import { guardLeaks } from '../support/leaks.js';
 import { useServer } from '../support/server.js';
 import { failure, useApps } from './apps.js';
@@ -23,104 +27,167 @@ class Guard implements CanActivate {
 class Interceptor implements NestInterceptor {
   intercept: NestInterceptor['intercept'] = (_, next) => next.handle();
 }
-class Filter implements ExceptionFilter {
+class Filter {
   catch(): void {}
 }
 class Pipe extends ParseIntPipe {}
 
-@Injectable({ scope: Scope.REQUEST })
-class PerRequest {}
-
-/** What does not work yet is refused at boot: nothing that a user wrote down is silently left out. */
+/** What would do nothing is refused at boot: nothing that a user wrote down is silently left out. */
 describe('the boot refuses, rather than half work,', () => {
   const server = useServer();
   const apps = useApps(server);
   guardLeaks();
 
-  const refused = async (type: new (...args: never[]) => unknown) => {
-    const error = await failure(apps.boot({ providers: [PerRequest, type] }));
+  const refused = async (...providers: Provider[]) => {
+    const error = await failure(apps.boot({ providers }));
     expect(error).toBeInstanceOf(EchoRegistrationError);
     return error.message;
   };
 
-  it.each<[string, MethodDecorator & ClassDecorator]>([
-    ['guards', UseGuards(Guard)],
-    ['interceptors', UseInterceptors(Interceptor)],
-    ['exception filters', UseFilters(Filter)],
-    ['pipes', UsePipes(Pipe)],
-  ])('%s on a handler or on its class', async (what, decorator) => {
-    @Processor('a')
-    class OnMethod {
+  describe('enhancers given as classes, where Nest makes none of them:', () => {
+    const kinds: [string, MethodDecorator & ClassDecorator][] = [
+      ['Guard', UseGuards(Guard)],
+      ['Interceptor', UseInterceptors(Interceptor)],
+      ['Filter', UseFilters(Filter)],
+      ['Pipe', UsePipes(Pipe)],
+    ];
+    const wearing = (decorator: MethodDecorator & ClassDecorator): [onMethod: Type, onClass: Type] => {
+      @Processor('a')
+      class OnMethod {
+        @decorator
+        @OnJob('x')
+        run(@JobData() _data: unknown): void {}
+      }
+      @Processor('b')
       @decorator
-      @OnJob('x')
-      run(): void {}
-    }
-    @Processor('b')
-    @decorator
-    class OnClass {
-      @OnJob('x')
-      run(): void {}
-    }
-    expect(await refused(OnMethod)).toContain(`OnMethod.run has ${what}, and those do not apply to job handlers yet`);
-    expect(await refused(OnClass)).toContain(`OnClass has ${what}, and those do not apply`);
-  });
+      class OnClass {
+        @OnJob('x')
+        run(@JobData() _data: unknown): void {}
+      }
+      return [OnMethod, OnClass];
+    };
 
-  it('guards that a handler inherits', async () => {
-    class Base {
-      @UseGuards(Guard)
-      @OnJob('x')
-      run(): void {}
-    }
-    @Processor('a')
-    class Sub extends Base {}
-    expect(await refused(Sub)).toContain('Sub.run has guards');
-  });
+    it.each(kinds)('%s, on a processor that a factory makes', async (name, decorator) => {
+      const [OnMethod, OnClass] = wearing(decorator);
+      expect(await refused({ provide: 'p', useFactory: () => new OnMethod() })).toContain(
+        `OnMethod.run in RootModule is given ${name} as a class, of which Nest makes no instance here: list OnMethod itself`,
+      );
+      expect(await refused({ provide: OnClass, useFactory: () => new OnClass() })).toContain(
+        `OnClass.run in RootModule is given ${name}`,
+      );
+    });
 
-  it('parameter decorators on a handler', async () => {
-    @Processor('a')
-    class WithBody {
-      @OnJob('x')
-      run(@Body() _body: unknown): void {}
-    }
-    expect(await refused(WithBody)).toContain('WithBody.run has parameter decorators');
-  });
-
-  it('but not those on methods that handle no job', async () => {
-    @Processor('a')
-    class Mixed {
-      @OnJob('x')
-      run(): void {}
-
-      @UseGuards(Guard)
-      other(): void {}
-    }
-    await apps.boot({ providers: [Mixed] });
-  });
-
-  it('a request-scoped processor', async () => {
-    @Processor('a')
-    @Injectable({ scope: Scope.REQUEST })
-    class Scoped {
-      @OnJob('x')
-      run(): void {}
-    }
-    expect(await refused(Scoped)).toContain(
-      'Scoped in RootModule is request-scoped, itself or through what it injects',
+    it.each(kinds)(
+      '%s, on a processor that is a value, though another in its module has it made',
+      async (name, decorator) => {
+        const [OnMethod, OnClass] = wearing(decorator);
+        const message = await refused(OnMethod, { provide: 'p', useValue: new OnClass() });
+        expect(message).toContain(`OnClass.run in RootModule is given ${name}`);
+      },
     );
+
+    it('a pipe of a parameter', async () => {
+      @Processor('a')
+      class Taking {
+        @OnJob('x')
+        run(@JobData(Pipe) _n: number): void {}
+      }
+      expect(await refused({ provide: 'p', useValue: new Taking() })).toContain(
+        'Taking.run in RootModule is given Pipe',
+      );
+    });
+
+    it('a guard on a method whose name is a symbol, which Nest does not look at', async () => {
+      const run = Symbol('run');
+      @Processor('a')
+      class Symbolic {
+        @OnJob('x')
+        @UseGuards(Guard)
+        [run](): void {}
+      }
+      expect(await refused(Symbolic)).toContain('Symbolic.Symbol(run) in RootModule is given Guard');
+    });
+
+    it('but not instances, nor what stands on methods that handle no job', async () => {
+      @Processor('a')
+      @UseGuards(new Guard())
+      class Instances {
+        @OnJob('x')
+        @UseInterceptors(new Interceptor())
+        run(@JobData(new Pipe()) _n: number): void {}
+
+        @UseGuards(Guard)
+        other(): void {}
+      }
+      await apps.boot({ providers: [{ provide: 'p', useFactory: () => new Instances() }] });
+    });
   });
 
-  it('a processor that is request-scoped through what it injects', async () => {
+  it('a guard that is none', async () => {
+    class NoGuard {}
     @Processor('a')
-    @Injectable()
-    class Infected {
-      constructor(readonly dependency: PerRequest) {}
+    class Guarded {
       @OnJob('x')
+      @UseGuards(NoGuard as Type<CanActivate>)
       run(): void {}
     }
-    expect(await refused(Infected)).toContain('Infected in RootModule is request-scoped');
+    const { message } = await failure(apps.boot({ providers: [Guarded] }));
+    expect(message).toContain("Guarded.run: NoGuard stands among its guards but has no method 'canActivate'");
   });
 
-  it('a transient processor', async () => {
+  it('pipes on a handler that takes the job as it is, but not on one that takes nothing', async () => {
+    @Processor('a')
+    @UsePipes(new ValidationPipe())
+    class Unpiped {
+      @OnJob('x')
+      run(_job: unknown): void {}
+    }
+    expect(await refused(Unpiped)).toContain('Unpiped.run in RootModule has pipes but takes the job as it is');
+    @Processor('a')
+    @UsePipes(new ValidationPipe())
+    class Piped {
+      @OnJob('x')
+      run(@JobData() _data: unknown): void {}
+
+      @OnJob('y')
+      tick(): void {}
+    }
+    await apps.boot({ providers: [Piped] });
+  });
+
+  it('validation by types that the compiler has left out', async () => {
+    const untyped = (pipe: ValidationPipe) => {
+      class Untyped {
+        run(_data: unknown): void {}
+      }
+      // As esbuild and tsx compile it: decorators, but no types.
+      const run = Object.getOwnPropertyDescriptor(Untyped.prototype, 'run')!;
+      JobData(pipe)(Untyped.prototype, 'run', 0);
+      OnJob('x')(Untyped.prototype, 'run', run);
+      Processor('a')(Untyped);
+      return Untyped;
+    };
+    expect(await refused(untyped(new ValidationPipe()))).toContain('switch emitDecoratorMetadata on');
+    await apps.boot({ providers: [untyped(new ValidationPipe({ expectedType: Object }))] });
+  });
+
+  it('decorators of parameters that mean nothing for a job', async () => {
+    @Processor('a')
+    class WithQuery {
+      @OnJob('x')
+      run(@JobRef() _job: unknown, @Query() _query: unknown): void {}
+    }
+    expect(await refused(WithQuery)).toContain('WithQuery.run: parameter 1 has a decorator for requests');
+    const Name = createParamDecorator((_: unknown, context: ExecutionContext) => jobOf(context).name);
+    @Processor('a')
+    class WithOwn {
+      @OnJob('x')
+      run(@Name() _name: unknown): void {}
+    }
+    await apps.boot({ providers: [WithOwn] });
+  });
+
+  it('a transient processor, which nobody injects', async () => {
     @Processor('a')
     @Injectable({ scope: Scope.TRANSIENT })
     class Fleeting {
@@ -128,5 +195,12 @@ describe('the boot refuses, rather than half work,', () => {
       run(): void {}
     }
     expect(await refused(Fleeting)).toContain('Fleeting in RootModule is transient');
+    @Processor('a')
+    class Fixed extends Fleeting {
+      @OnJob('x')
+      override run(): void {}
+    }
+    // A decorator's scope is inherited; what a provider says is stronger.
+    await apps.boot({ providers: [{ provide: Fixed, useClass: Fixed, scope: Scope.DEFAULT }] });
   });
 });

@@ -1,18 +1,15 @@
-import { type CancelOutcome, outcomeOf } from '../../kernel/outcome.js';
+import { cancelOutcomeOf, type TreeCancelOutcome } from '../../kernel/outcome.js';
 import { array, integer } from '../reply.js';
 import { transition } from '../transition.js';
+import { type TreeCall, treeArgs } from './remove.js';
 
-export const cancel = transition<readonly string[], CancelOutcome[]>({
+export const cancel = transition<TreeCall, TreeCancelOutcome[]>({
   name: 'cancel',
   keys: ['pending', 'base'],
-  args: 'tree(0/1), per job: id',
-  answers: 'per job 1 removed, 2 asked to stop, 0 gone, -2 dead or done',
+  args: 'tree(0/1/2), per job: id',
+  answers:
+    'per job 1 removed, 2 asked to stop, 0 gone, -2 dead, done, or waiting for children; 3 children first (tree 1)',
   resend: true,
-  encode: (ids) => [0, ...ids],
-  decode: (reply) =>
-    array(reply).map((answer) => {
-      const code = integer(answer);
-      if (code === 1) return 'removed';
-      return code === 2 ? 'stopping' : (outcomeOf(code) as CancelOutcome);
-    }),
+  encode: treeArgs,
+  decode: (reply) => array(reply).map((code) => cancelOutcomeOf(integer(code))),
 });

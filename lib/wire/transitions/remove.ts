@@ -1,13 +1,26 @@
-import type { Outcome } from '../../kernel/outcome.js';
+import { type RemoveOutcome, removeOutcomeOf } from '../../kernel/outcome.js';
+import { type Arg, array, integer } from '../reply.js';
 import { transition } from '../transition.js';
-import { outcomes } from './codes.js';
 
-export const remove = transition<readonly string[], Outcome[]>({
+export interface TreeCall {
+  tree: boolean;
+  /** The first call for this tree: a mark that an earlier removal left, which has not come to its end, does not count. */
+  first?: boolean;
+  ids: readonly string[];
+}
+
+export const remove = transition<TreeCall, RemoveOutcome[]>({
   name: 'remove',
   keys: ['pending', 'base'],
-  args: 'tree(0/1), per job: id',
-  answers: 'code per job; -2 for active',
+  args: 'tree(0/1/2), per job: id',
+  answers:
+    'code per job; -2 for active, or with outstanding children and tree 0; 3 children first, 2 cut loose (tree 1)',
   resend: true,
-  encode: (ids) => [0, ...ids],
-  decode: outcomes,
+  encode: treeArgs,
+  decode: (reply) => array(reply).map((code) => removeOutcomeOf(integer(code))),
 });
+
+/** 0 alone, 1 with its tree, 2 the same, first call. */
+export function treeArgs({ tree, first, ids }: TreeCall): Arg[] {
+  return [tree ? (first ? 2 : 1) : 0, ...ids];
+}

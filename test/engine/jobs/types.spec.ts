@@ -27,6 +27,7 @@ import type {
   Outcome,
   Page,
   Promoted,
+  Queue,
   Reaped,
   RetryOutcome,
   TravellingOptions,
@@ -43,10 +44,13 @@ describe('the types of the public surface', () => {
     // @ts-expect-error its constructor is private
     (settings: never) => new core.EchoMq(settings);
     expectTypeOf<EchoMq['jobs']>().toEqualTypeOf<Jobs>();
-    expectTypeOf<EchoMq['consume']>().parameters.toEqualTypeOf<
-      [queue: string, options: ConsumerOptions, handler: Handler]
-    >();
-    expectTypeOf<EchoMq['consume']>().returns.toEqualTypeOf<Consumer>();
+    const consume = (echo: EchoMq, options: ConsumerOptions, handler: Handler) => echo.consume('q', options, handler);
+    expectTypeOf(consume).returns.toEqualTypeOf<Consumer>();
+    // A handler that closes its own consumer needs no annotation.
+    (echo: EchoMq) => {
+      const consumer = echo.consume('q', {}, () => consumer.close());
+      expectTypeOf(consumer).toEqualTypeOf<Consumer>();
+    };
     expectTypeOf<EchoMq['close']>().returns.resolves.toBeVoid();
   });
 
@@ -64,10 +68,9 @@ describe('the types of the public surface', () => {
   });
 
   it('enqueue: data of any kind, options checked, a result with an id and a status', () => {
-    expectTypeOf<Jobs['enqueue']>().parameters.toEqualTypeOf<
-      [queue: string, name: string, data?: unknown, opts?: EnqueueOptions]
-    >();
-    expectTypeOf<Jobs['enqueue']>().returns.resolves.toEqualTypeOf<EnqueueResult>();
+    const enqueue = (jobs: Jobs, queue: string, name: string, data: unknown, opts: EnqueueOptions) =>
+      jobs.enqueue(queue, name, data, opts);
+    expectTypeOf(enqueue).returns.resolves.toEqualTypeOf<EnqueueResult>();
     expectTypeOf<EnqueueResult>().toEqualTypeOf<{ id: string; status: 'landed' | 'duplicate' }>();
     expectTypeOf<keyof EnqueueOptions>().toEqualTypeOf<
       'delayMs' | 'runAt' | 'priority' | 'attempts' | 'backoff' | 'timeoutMs' | 'keepMs' | 'maxStalls' | 'id'
@@ -75,8 +78,9 @@ describe('the types of the public surface', () => {
     expectTypeOf<EnqueueOptions['runAt']>().toEqualTypeOf<Date | number | undefined>();
     expectTypeOf<EnqueueOptions['backoff']>().toEqualTypeOf<JobBackoff | undefined>();
     expectTypeOf<BackoffFunction>().not.toExtend<JobBackoff>();
-    expectTypeOf<Jobs['enqueueMany']>().parameters.toEqualTypeOf<[queue: string, entries: readonly EnqueueEntry[]]>();
-    expectTypeOf<Jobs['enqueueMany']>().returns.resolves.toEqualTypeOf<EnqueueResult[]>();
+    const enqueueMany = (jobs: Jobs, queue: string, entries: readonly EnqueueEntry[]) =>
+      jobs.enqueueMany(queue, entries);
+    expectTypeOf(enqueueMany).returns.resolves.toEqualTypeOf<EnqueueResult[]>();
     expectTypeOf<EnqueueEntry>().toEqualTypeOf<{ name: string; data?: unknown; opts?: EnqueueOptions }>();
     expectTypeOf<Jobs['mintId']>().returns.toBeString();
   });
@@ -85,7 +89,7 @@ describe('the types of the public surface', () => {
     type Settled<Name extends keyof Jobs> = Jobs[Name] extends (...args: never[]) => Promise<infer R> ? R : never;
     expectTypeOf<Settled<'claim'>>().toEqualTypeOf<ClaimedJob[]>();
     expectTypeOf<Parameters<Jobs['claim']>>().toEqualTypeOf<
-      [queue: string, options: { leaseMs: number; count?: number }]
+      [queue: string | Queue, options: { leaseMs: number; count?: number }]
     >();
     expectTypeOf<ClaimedJob>().toEqualTypeOf<{
       id: string;

@@ -1,0 +1,119 @@
+import { assertKnownKeys, show } from '../kernel/arguments.js';
+import { EchoArgumentError, EchoError } from '../kernel/errors.js';
+import type { Keyspace } from '../kernel/keyspace.js';
+import { type Queue, queueName } from '../kernel/queue.js';
+import type { TreeJob } from '../wire/tree-tokens.js';
+import type { Draft, Drafts } from './drafts.js';
+import { type FlowNode, PARENT_POLICIES, type ParentPolicy } from './flow-calls.js';
+import { checkData } from './validation.js';
+
+/** A node that was looked at. Its id may still have to be minted. */
+export interface PlannedNode {
+  readonly queue: string;
+  readonly name: string;
+  readonly draft: Draft;
+  readonly policy: ParentPolicy;
+  readonly children: readonly PlannedNode[];
+}
+
+export interface FlowPlan {
+  readonly nodes: readonly PlannedNode[];
+  /** Every job, a parent before its children. */
+  readonly all: readonly PlannedNode[];
+  /** Schemas that answer later. */
+  readonly checking: readonly Promise<void>[];
+}
+
+const DEEPEST = 500;
+const NODE_KEYS = new Set(['queue', 'name', 'data', 'opts', 'children']);
+
+/**
+ * Looks at every node before anything is sent. `isChild`: the nodes are children of a job that is there already.
+ * @throws EchoArgumentError saying where in the tree
+ */
+export function planFlow(
+  drafts: Drafts,
+  keyspace: Keyspace,
+  nodes: readonly FlowNode[],
+  { what, isChild }: { what: string; isChild: boolean },
+): FlowPlan {
+  const all: PlannedNode[] = [];
+  const checking: Promise<void>[] = [];
+  const seen = new Set<string>();
+
+  const look = (node: FlowNode, place: string, child: boolean, depth: number): PlannedNode => {
+    if (depth > DEEPEST) throw new EchoArgumentError(`${place}: a flow is at most ${DEEPEST} levels deep`);
+    assertKnownKeys(node, NODE_KEYS, place);
+    const { queue, name, data, opts = {}, children = [] } = node;
+    const { parentPolicy = 'fail', ...plain } = opts;
+    const policy = policyOf(parentPolicy, child, opts.parentPolicy !== undefined, place);
+    if (!Array.isArray(children))
+      throw new EchoArgumentError(`${place}.children must be an array, got ${show(children)}`);
+    const keys = keyspace.queue(queueName(queue));
+    const draft = drafts.make(name, data, opts === node.opts ? plain : undefined);
+    if (children.length > 0 && draft.delay !== '') {
+      throw new EchoArgumentError(`${place} has children: it runs when they have settled, not after a delay`);
+    }
+    if (!draft.fresh && seen.has(draft.id))
+      throw new EchoArgumentError(`${place}: the id ${draft.id} stands twice in the flow`);
+    seen.add(draft.id);
+    const check = typeof queue === 'string' ? undefined : checkData(queue as Queue, name, data);
+    if (check !== undefined) {
+      const placed = check.catch((error) => Promise.reject(located(error, place)));
+      placed.catch(() => undefined); // another job may be refused before this one is known to be
+      checking.push(placed);
+    }
+    const inner: PlannedNode[] = [];
+    const planned: PlannedNode = { queue: keys.queue, name, draft, policy, children: inner };
+    all.push(planned);
+    children.forEach((next: FlowNode, i) => inner.push(at(next, `${place}.children[${i}]`, true, depth + 1)));
+    return planned;
+  };
+
+  const at: typeof look = (node, place, child, depth) => {
+    try {
+      return look(node, place, child, depth);
+    } catch (error) {
+      throw located(error, place);
+    }
+  };
+
+  const planned = nodes.map((node, i) => at(node, nodes.length > 1 || isChild ? `${what}[${i}]` : what, isChild, 1));
+  return { nodes: planned, all, checking };
+}
+
+/** Says once where in the tree it is. */
+function located(error: unknown, place: string): unknown {
+  if (!(error instanceof EchoError) || error.message.startsWith(place)) return error;
+  error.message = `${place}: ${error.message}`; // the class stays what it is: an EchoDataError has its issues
+  return error;
+}
+
+function policyOf(policy: unknown, isChild: boolean, given: boolean, place: string): ParentPolicy {
+  if (given && !isChild) throw new EchoArgumentError(`${place} has no parent: parentPolicy is for children`);
+  if (PARENT_POLICIES.includes(policy as ParentPolicy)) return policy as ParentPolicy;
+  throw new EchoArgumentError(`${place}: parentPolicy is one of ${PARENT_POLICIES.join(', ')}, got ${show(policy)}`);
+}
+
+/** As the wire wants it; every id is minted by now. */
+export function treeOf(node: PlannedNode, parent?: { queue: string; id: string }): TreeJob {
+  const { queue, draft, policy, children } = node;
+  const { id, payload, delay, fields } = draft;
+  const own = { queue, id };
+  return {
+    queue,
+    id,
+    payload,
+    delay,
+    fields: parent === undefined ? fields : [...fields, ...tiesOf(parent, queue, policy)],
+    children: children.map((child) => treeOf(child, own)),
+  };
+}
+
+/** A parent in the same queue, and the policy `fail`, need not be said. */
+function tiesOf(parent: { queue: string; id: string }, queue: string, policy: ParentPolicy): string[] {
+  const ties = ['parent', parent.id];
+  if (parent.queue !== queue) ties.push('parent_queue', parent.queue);
+  if (policy !== 'fail') ties.push('parent_policy', policy);
+  return ties;
+}

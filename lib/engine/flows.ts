@@ -1,0 +1,300 @@
+import { assertInteger, assertKnownKeys, show } from '../kernel/arguments.js';
+import type { Codec } from '../kernel/codec.js';
+import { EchoArgumentError, type EchoError, EchoStateError } from '../kernel/errors.js';
+import { assertJobId } from '../kernel/id.js';
+import type { Keyspace, QueueKeys } from '../kernel/keyspace.js';
+import { type Queue, queueName } from '../kernel/queue.js';
+import { Family, type FamilyRecord } from '../wire/family.js';
+import { Outbox } from '../wire/outbox.js';
+import * as wire from '../wire/transitions/index.js';
+import { childrenTokens, treeTokens } from '../wire/tree-tokens.js';
+import { Drafts } from './drafts.js';
+import type { Enqueuer } from './enqueuer.js';
+import type { AddedFlow, AddedNode, ChildrenReport, FlowNode, FlowTree } from './flow-calls.js';
+import { type FlowPlan, type PlannedNode, planFlow, treeOf } from './flow-plan.js';
+import { viewOf } from './job-view.js';
+import type { Minting } from './minting.js';
+import { Relay, type RelayHost } from './relay.js';
+import { resultOf } from './results.js';
+
+export interface FlowsParts extends RelayHost {
+  readonly codec: Codec;
+  readonly minting: Minting;
+  readonly enqueuer: Enqueuer;
+  readonly maxPayloadBytes: number;
+  readonly requestTimeoutMs: number;
+  readonly enqueueTimeoutMs: number;
+}
+
+const TREE_KEYS = new Set(['depth', 'limit']);
+const MOST_OF_A_TREE = 1000;
+
+/**
+ * Jobs that wait for other jobs. A parent runs once all its children have settled, in whatever queues they are; what becomes
+ * of it when one of them dies is the child's `parentPolicy`. It is never left behind: every end of a child counts.
+ */
+export class Flows {
+  private readonly drafts: Drafts;
+  private readonly relays = new Map<string, Relay>();
+  private closed = false;
+
+  /** @internal */
+  constructor(private readonly parts: FlowsParts) {
+    this.drafts = new Drafts(parts);
+  }
+
+  /**
+   * Lands a flow: a tree of jobs of any depth, over any queues. The root and what is reached from it without leaving its queue
+   * land in one atomic step, together with the debt of landing the rest. Every job has the options of `enqueue`, but parents no
+   * delay.
+   * @throws EchoArgumentError saying where in the tree, EchoDataError; EchoStateError when an id other than the root's is taken
+   */
+  async add(flow: FlowNode): Promise<AddedFlow> {
+    const [added] = await this.land([flow], 'flow');
+    return added!;
+  }
+
+  /** Each flow all or nothing by itself; every one is looked at before the first is sent. */
+  async addMany(flows: readonly FlowNode[]): Promise<AddedFlow[]> {
+    if (!Array.isArray(flows)) throw new EchoArgumentError(`addMany takes an array, got ${show(flows)}`);
+    return this.land(flows, 'flows');
+  }
+
+  /** What the children answered, by the child's id. */
+  async childrenValues(queue: string | Queue, id: string): Promise<Record<string, unknown>> {
+    return this.values(this.family(queue, id));
+  }
+
+  /** How many children are outstanding; 0 when the job has none, or is gone. */
+  async dependencies(queue: string | Queue, id: string): Promise<number> {
+    return this.family(queue, id).outstanding();
+  }
+
+  /** By the child's id, the errors of children that count as settled although they died, or went. */
+  async ignoredFailures(queue: string | Queue, id: string): Promise<Record<string, string>> {
+    return texts(this.family(queue, id), 'unsuccessful');
+  }
+
+  /** By the child's id, the errors that a parent died of. */
+  async failures(queue: string | Queue, id: string): Promise<Record<string, string>> {
+    return texts(this.family(queue, id), 'failed');
+  }
+
+  /** All of the above. */
+  async children(queue: string | Queue, id: string): Promise<ChildrenReport> {
+    const family = this.family(queue, id);
+    const [outstanding, values, ignored, failed] = await Promise.all([
+      family.outstanding(),
+      this.values(family),
+      texts(family, 'unsuccessful'),
+      texts(family, 'failed'),
+    ]);
+    return { outstanding, values, ignored, failed };
+  }
+
+  /** A job with its descendants: `depth` levels below it (default 10), and at most `limit` jobs (default and most 1,000). */
+  async tree(queue: string | Queue, id: string, options: { depth?: number; limit?: number } = {}): Promise<FlowTree> {
+    assertKnownKeys(options, TREE_KEYS, 'tree options');
+    const { depth = 10, limit = MOST_OF_A_TREE } = options;
+    assertInteger(depth, 'depth', 0);
+    assertInteger(limit, 'limit', 1, MOST_OF_A_TREE);
+    const budget = { left: limit };
+    return this.branch(this.keys(queue), id, depth, budget);
+  }
+
+  /** @internal more children for a parent that is running. @throws EchoStateError when it does not hold its claim any more */
+  async addChildren(keys: QueueKeys, id: string, token: string, children: readonly FlowNode[]): Promise<AddedNode[]> {
+    if (!Array.isArray(children)) throw new EchoArgumentError(`addChildren takes an array, got ${show(children)}`);
+    if (children.length === 0) return [];
+    const plan = planFlow(this.drafts, this.parts.keyspace, children, { what: 'children', isChild: true });
+    await this.prepare(plan);
+    const trees = plan.nodes.map((node) => treeOf(node, { queue: keys.queue, id }));
+    const { tokens, owes } = childrenTokens(keys.queue, trees);
+    const { answer } = await this.parts.enqueuer.sending(plan.all.length, () =>
+      this.send(keys, { parent: id, token, tokens }),
+    );
+    if (answer !== 'landed') {
+      throw new EchoStateError(`job ${id} cannot be given children: its claim is over`, 'ECHO_STALE');
+    }
+    if (owes) this.owes(keys);
+    return plan.nodes.map(addedOf);
+  }
+
+  /**
+   * @internal the queue may owe something to others: who has caused it relays it, once; so does, later, the process that leads
+   * the queue
+   */
+  owes(keys: QueueKeys): void {
+    if (this.closed) return;
+    let relay = this.relays.get(keys.queue);
+    if (relay === undefined) {
+      relay = new Relay(this.parts, keys, () => this.relays.delete(keys.queue)); // queues may be tenants without end
+      this.relays.set(keys.queue, relay);
+    }
+    relay.kick();
+  }
+
+  /** @internal resolves when nothing is being relayed, with how far it was read */
+  rest(): Promise<string[]> {
+    return Promise.all([...this.relays.values()].map((relay) => relay.rest()));
+  }
+
+  /** @internal relays all that an obliterated queue still owes, and forgets it */
+  async settleDebts(keys: QueueKeys): Promise<void> {
+    const relay = new Relay(this.parts, keys);
+    await relay.flush();
+    relay.stop();
+    await new Outbox(this.parts.executor.connection, keys).erase();
+  }
+
+  /**
+   * @internal does one thing to a job and all its descendants, leaves first; answers what it said of the job. `first` is the
+   * first time that it is done to this job: it then answers `children_first` if there are any.
+   */
+  async fell<Answer extends string>(
+    keys: QueueKeys,
+    id: string,
+    one: (job: { keys: QueueKeys; id: string; first: boolean }) => Promise<Answer>,
+  ): Promise<Answer> {
+    const answer = await one({ keys, id, first: true });
+    if (answer !== 'children_first') return answer;
+    await this.delivered(keys); // children that have not landed yet would land behind us
+    for await (const page of this.familyOf(keys, id).members()) {
+      await Promise.all(page.map((child) => this.fell(this.parts.keyspace.queue(child.queue), child.id, one)));
+    }
+    return one({ keys, id, first: false });
+  }
+
+  /** @internal for where nobody leads: relays what these queues owe, and what they owe for that, until nothing moves */
+  async relayAll(queues: readonly QueueKeys[]): Promise<void> {
+    let before: string | undefined;
+    for (;;) {
+      for (const keys of queues) this.owes(keys);
+      const now = (await this.rest()).join();
+      if (now === before) return;
+      before = now;
+    }
+  }
+
+  /** @internal no more relaying */
+  stop(): void {
+    this.closed = true;
+    for (const relay of this.relays.values()) relay.stop();
+  }
+
+  /** Resolves when what the queue owes has been relayed, as far as that can be done now. */
+  private async delivered(keys: QueueKeys): Promise<void> {
+    this.owes(keys);
+    await this.relays.get(keys.queue)?.rest();
+  }
+
+  private async land(flows: readonly FlowNode[], what: string): Promise<AddedFlow[]> {
+    const plan = planFlow(this.drafts, this.parts.keyspace, flows, { what, isChild: false });
+    await this.prepare(plan);
+    const landing = () => Promise.all(plan.nodes.map((node) => this.landOne(node)));
+    return this.parts.enqueuer.sending(plan.all.length, landing);
+  }
+
+  private async landOne(node: PlannedNode): Promise<AddedFlow> {
+    const keys = this.parts.keyspace.queue(node.queue);
+    const { tokens, owes } = treeTokens(treeOf(node));
+    const { answer, resent } = await this.send(keys, { parent: '', token: '', tokens }, isFresh(node));
+    if (owes) this.owes(keys);
+    const landed = answer === 'landed' || (resent && node.draft.fresh);
+    return { ...addedOf(node), status: landed ? 'landed' : 'duplicate' };
+  }
+
+  /** `resent`: the answer may be about what an earlier sending did. `fresh`: nobody else can have used these ids. */
+  private async send(
+    keys: QueueKeys,
+    call: wire.LandCall,
+    fresh = false,
+  ): Promise<{ answer: wire.Landed; resent: boolean }> {
+    const { executor, enqueueTimeoutMs } = this.parts;
+    let resent = false;
+    const onResend = () => {
+      resent = true;
+    };
+    const timeoutMs = Number.isFinite(enqueueTimeoutMs) ? enqueueTimeoutMs : undefined;
+    try {
+      return { answer: await executor.run(wire.land, keys, call, timeoutMs, onResend), resent };
+    } catch (error) {
+      // The root has run and is gone meanwhile, and some of its children are still there: they have landed.
+      if (resent && fresh && (error as EchoError).code === 'EMQSTATE') return { answer: 'exists', resent };
+      throw error;
+    }
+  }
+
+  /** Schemas have answered, and every job has an id. */
+  private async prepare({ all, checking }: FlowPlan): Promise<void> {
+    const { enqueuer, minting, enqueueTimeoutMs } = this.parts;
+    if (checking.length > 0) await enqueuer.holding(all.length, Promise.all(checking));
+    const nameless = all.filter(({ draft }) => draft.id === '');
+    if (nameless.length === 0) return;
+    await enqueuer.holding(nameless.length, minting.renewWithin(enqueueTimeoutMs));
+    for (const { draft } of nameless) draft.id = minting.require();
+  }
+
+  private async branch(keys: QueueKeys, id: string, depth: number, budget: { left: number }): Promise<FlowTree> {
+    assertJobId(id);
+    budget.left -= 1;
+    const family = this.familyOf(keys, id);
+    const [[row], size] = await Promise.all([
+      this.parts.executor.run(wire.get, keys, [id], this.parts.requestTimeoutMs),
+      family.size(),
+    ]);
+    const children: FlowTree[] = [];
+    if (size > 0 && depth > 0) {
+      const seen = new Set<string>();
+      pages: for await (const page of family.members()) {
+        for (const member of page) {
+          if (seen.has(member.id)) continue;
+          if (budget.left <= 0) break pages;
+          seen.add(member.id);
+          children.push(await this.branch(this.parts.keyspace.queue(member.queue), member.id, depth - 1, budget));
+        }
+      }
+    }
+    children.sort((a, b) => (a.id < b.id ? -1 : 1));
+    const job = row && viewOf(id, row, this.parts.codec);
+    return { queue: keys.queue, id, job, children, more: size - children.length };
+  }
+
+  private async values(family: Family): Promise<Record<string, unknown>> {
+    const record = await family.record('processed');
+    return sorted(record, (bytes) => resultOf(bytes, this.parts.codec));
+  }
+
+  private family(queue: string | Queue, id: string): Family {
+    assertJobId(id);
+    return this.familyOf(this.keys(queue), id);
+  }
+
+  private familyOf(keys: QueueKeys, id: string): Family {
+    const { executor, requestTimeoutMs } = this.parts;
+    return new Family(executor.connection, keys, id, requestTimeoutMs);
+  }
+
+  private keys(queue: string | Queue): QueueKeys {
+    return this.parts.keyspace.queue(queueName(queue));
+  }
+}
+
+function addedOf({ queue, name, draft, children }: PlannedNode): AddedNode {
+  return { queue, id: draft.id, name, children: children.map(addedOf) };
+}
+
+/** Every id of the tree was minted for it. */
+function isFresh({ draft, children }: PlannedNode): boolean {
+  return draft.fresh && children.every(isFresh);
+}
+
+async function texts(family: Family, record: FamilyRecord): Promise<Record<string, string>> {
+  return sorted(await family.record(record), (bytes) => bytes.toString());
+}
+
+/** In mint order. */
+function sorted<T>(record: ReadonlyMap<string, Buffer>, read: (bytes: Buffer) => T): Record<string, T> {
+  const entries = [...record].sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([id, bytes]) => [id, read(bytes)]));
+}

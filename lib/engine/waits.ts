@@ -1,0 +1,182 @@
+import type { Timer } from '../kernel/clock.js';
+import type { Codec } from '../kernel/codec.js';
+import { EchoJobError, EchoStateError, EchoTimeoutError } from '../kernel/errors.js';
+import type { QueueKeys } from '../kernel/keyspace.js';
+import type { Executor } from '../wire/executor.js';
+import { asEchoError } from '../wire/faults.js';
+import { get, type Row, watch } from '../wire/transitions/index.js';
+import type { Metronome } from './metronome.js';
+import { resultOf } from './results.js';
+
+export interface WaitsParts {
+  readonly executor: Executor;
+  readonly metronome: Metronome;
+  readonly codec: Codec;
+  /** Listens for the ends of a queue's jobs; {@link Waits.listening} is called when that has taken effect. */
+  follow(keys: QueueKeys): void;
+  unfollow(keys: QueueKeys): void;
+}
+
+interface Waiter {
+  resolve(result: unknown): void;
+  reject(error: unknown): void;
+  limit: Timer | undefined;
+  /** The job is on the server, or was: that it is not there means that it has ended. */
+  begun: boolean;
+  /** Something was heard of it before. */
+  nudged: boolean;
+}
+
+/** The waiters of one queue. */
+interface Watched {
+  readonly keys: QueueKeys;
+  readonly waiters: Map<string, Set<Waiter>>;
+  /** Nothing is missed from now on; false again only when it is no longer followed. */
+  heard: Promise<void>;
+  nowHeard(): void;
+}
+
+/**
+ * Those who wait for the end of jobs. The server tells only that a job has ended; what became of it stands in its row, which is
+ * kept for a minute. A message lost with the connection is made up for by looking again.
+ */
+export class Waits {
+  private readonly queues = new Map<string, Watched>();
+  private closed = false;
+
+  constructor(private readonly parts: WaitsParts) {}
+
+  /**
+   * Resolves with a job's result. `begin` is called once nothing can be missed: it enqueues the job, or is left out for one
+   * that may be there.
+   * @throws EchoJobError when the job is dead or gone, EchoTimeoutError after `timeoutMs`
+   */
+  async end(keys: QueueKeys, id: string, timeoutMs: number, begin?: () => Promise<unknown>): Promise<unknown> {
+    if (this.closed) throw new EchoStateError('this EchoMq is closed');
+    const watched = this.watched(keys);
+    const { ended, waiter } = this.join(watched, id, timeoutMs);
+    ended.catch(() => undefined); // it may fail before anybody looks: the caller hears of it below
+    try {
+      await Promise.race([watched.heard, ended]);
+      if (begin !== undefined) await begin();
+      waiter.begun = true;
+      if (begin === undefined || waiter.nudged) await this.look(watched, [id]);
+      return await ended;
+    } finally {
+      this.leave(watched, id, waiter);
+    }
+  }
+
+  /** A job has ended. */
+  settled(queue: string, id: string): void {
+    const watched = this.queues.get(queue);
+    if (watched?.waiters.has(id)) this.nudge(watched, [id]);
+  }
+
+  /** The server tells of ends from now on; again after a reconnect: some may have been missed. */
+  listening(queue: string): void {
+    const watched = this.queues.get(queue);
+    if (watched === undefined) return;
+    watched.nowHeard();
+    this.nudge(watched, [...watched.waiters.keys()]);
+  }
+
+  stop(): void {
+    this.closed = true;
+    const error = new EchoStateError('this EchoMq was closed before the job ended; the job goes on');
+    for (const { waiters } of this.queues.values()) {
+      for (const same of waiters.values()) for (const waiter of same) waiter.reject(error);
+    }
+  }
+
+  private watched(keys: QueueKeys): Watched {
+    let watched = this.queues.get(keys.queue);
+    if (watched === undefined) {
+      let nowHeard = () => {};
+      const heard = new Promise<void>((resolve) => {
+        nowHeard = resolve;
+      });
+      watched = { keys, waiters: new Map(), heard, nowHeard };
+      this.queues.set(keys.queue, watched);
+      this.parts.follow(keys);
+    }
+    return watched;
+  }
+
+  private join(watched: Watched, id: string, timeoutMs: number): { ended: Promise<unknown>; waiter: Waiter } {
+    const waiter: Waiter = { resolve: () => {}, reject: () => {}, limit: undefined, begun: false, nudged: false };
+    const ended = new Promise<unknown>((resolve, reject) => {
+      waiter.resolve = resolve;
+      waiter.reject = reject;
+    });
+    if (Number.isFinite(timeoutMs)) {
+      const late = () =>
+        waiter.reject(new EchoTimeoutError(`job ${id} has not ended within ${timeoutMs} ms; it goes on`));
+      waiter.limit = this.parts.metronome.after(timeoutMs, late);
+    }
+    const same = watched.waiters.get(id);
+    if (same === undefined) watched.waiters.set(id, new Set([waiter]));
+    else same.add(waiter);
+    return { ended, waiter };
+  }
+
+  private leave(watched: Watched, id: string, waiter: Waiter): void {
+    waiter.limit?.cancel();
+    const same = watched.waiters.get(id);
+    same?.delete(waiter);
+    if (same?.size === 0) watched.waiters.delete(id);
+    if (watched.waiters.size > 0 || this.closed) return;
+    this.queues.delete(watched.keys.queue);
+    this.parts.unfollow(watched.keys);
+  }
+
+  /** These jobs may have ended. Of one that is only being enqueued, that it is not there yet says nothing. */
+  private nudge(watched: Watched, all: readonly string[]): void {
+    const ids: string[] = [];
+    for (const id of all) {
+      let begun = false;
+      for (const waiter of watched.waiters.get(id) ?? []) {
+        if (waiter.begun) begun = true;
+        else waiter.nudged = true;
+      }
+      if (begun) ids.push(id);
+    }
+    if (ids.length === 0) return;
+    this.look(watched, ids).catch((error) => {
+      const fault = asEchoError(error);
+      if (!fault.retryable)
+        for (const id of ids) for (const waiter of watched.waiters.get(id) ?? []) waiter.reject(fault);
+      // otherwise the connection is lost, and `listening` comes again
+    });
+  }
+
+  private async look(watched: Watched, ids: readonly string[]): Promise<void> {
+    const states = await this.parts.executor.run(watch, watched.keys, ids);
+    const ended = ids.filter((_, i) => states[i] === 'done' || states[i] === 'dead');
+    const rows = ended.length > 0 ? await this.parts.executor.run(get, watched.keys, ended) : [];
+    ended.forEach((id, i) => {
+      this.tell(watched, id, rows[i]);
+    });
+    ids.forEach((id, i) => {
+      if (states[i] === undefined) this.tell(watched, id, undefined);
+    });
+  }
+
+  private tell({ waiters }: Watched, id: string, row: Row | undefined): void {
+    const state = row?.get('state')?.toString();
+    if (state !== undefined && state !== 'done' && state !== 'dead') return; // reprocessed meanwhile
+    for (const waiter of waiters.get(id) ?? []) {
+      if (!waiter.begun) continue;
+      try {
+        if (state === 'done') waiter.resolve(resultOf(row!.get('result'), this.parts.codec));
+        else waiter.reject(state === undefined ? EchoJobError.removed(id) : EchoJobError.dead(id, reasonOf(row!)));
+      } catch (error) {
+        waiter.reject(error); // the codec cannot read the result
+      }
+    }
+  }
+}
+
+function reasonOf(row: Row): string {
+  return row.get('last_error')?.toString() ?? '';
+}

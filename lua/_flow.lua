@@ -1,0 +1,372 @@
+-- Stands between the prelude and every script that calls flows(). What the end of a job means for its parent and for those
+-- who wait for it, and how trees land. One closure a run: the steps are made when a job with a parent, or with children, turns up.
+--
+-- A parent waits in `waiting` for `dependencies` children. Its row has `flow`; a child's row names its `parent`, the
+-- `parent_queue` when that is another, and the `parent_policy`. An effect on another queue is owed: it goes to the outbox in
+-- the step that causes it, and is applied by the other queue's `apply`.
+
+-- A refusal when a key that the end of a job may reach holds another type. Looked at before the first write.
+local function flow_refusal(base)
+  return mistyped('zset', base .. 'pending') or mistyped('zset', base .. 'waiting') or mistyped('zset', base .. 'dead')
+    or mistyped('zset', base .. 'hungry') or mistyped('stream', base .. 'outbox')
+end
+
+-- Can a queue have this name? One that cannot would stop the whole outbox.
+local function names_queue(text)
+  return #text > 0 and #text <= 200 and not string.find(text, '[{}%c]')
+end
+
+local MOST_HOPS = 1000 -- from parent to parent, upwards, in one step; the rest is owed to the queue itself
+
+local function flows(base, record, now)
+  local queue = string.match(base, '{(.*)}:$')
+  local flow = { died = 0 }
+  local wakes, owes, hops = false, false, 0
+  local unnamed = {} -- rows of dead parents that have lost a child they may have named
+  local tell
+
+  local function owe(target, kind, ...)
+    call('XADD', base .. 'outbox', '*', 'to', target, 'kind', kind, ...)
+    owes = true
+  end
+
+  local function into_pending(id, priority)
+    if call('ZCARD', base .. 'pending') == 0 then wakes = true end
+    call('ZADD', base .. 'pending', priority_of(priority), id)
+  end
+
+  -- The parent's turn has come.
+  local function release(id, row, priority)
+    call('ZREM', base .. 'waiting', id)
+    call('HSET', row, 'state', 'pending')
+    into_pending(id, priority)
+  end
+
+  -- How many children are outstanding, from what is recorded of them; false when a record is none, because somebody has
+  -- written to it by hand.
+  local function unsettled(row)
+    local all, processed = redis.pcall('SCARD', row .. ':children'), redis.pcall('HLEN', row .. ':processed')
+    local unsuccessful = redis.pcall('HLEN', row .. ':unsuccessful')
+    if type(all) ~= 'number' or type(processed) ~= 'number' or type(unsuccessful) ~= 'number' then return false end
+    return math.max(all - processed - unsuccessful, 0)
+  end
+
+  -- The same as a number: what cannot be counted is not waited for.
+  local function outstanding(row)
+    return unsettled(row) or 0
+  end
+
+  -- Counts n children down that have just been recorded. Somebody may have written to the count by hand: then it is made
+  -- anew from the records.
+  local function count_down(row, n)
+    local left = redis.pcall('DECRBY', row .. ':dependencies', n)
+    if type(left) ~= 'number' or left < 0 then
+      left = outstanding(row)
+      call('SET', row .. ':dependencies', left)
+    end
+    return left
+  end
+
+  -- A dead parent names one of the children that hold it.
+  local function name_failure(row)
+    local r = call('HMGET', row, 'state', 'died_of', 'last_error')
+    if r[1] ~= 'dead' or r[2] ~= 'children' then return end
+    local named = string.match(r[3] or '', '^child .-|(JOB%w%w%w%w%w%w%w%w%w%w%w): ')
+    if named and call('HEXISTS', row .. ':failed', named) == 1 then return end
+    local failure = call('HRANDFIELD', row .. ':failed', 1, 'WITHVALUES')
+    local id, text = failure[1], failure[2]
+    if not id then return end
+    local found = call('SISMEMBER', row .. ':children', queue .. '|' .. id) == 1 and queue .. '|' .. id
+    local cursor, pages = '0', 0
+    while not found and pages < 50 do
+      local scanned = call('SSCAN', row .. ':children', cursor, 'MATCH', '*|' .. id, 'COUNT', 1000)
+      cursor, found, pages = scanned[1], scanned[2][1], pages + 1
+      if cursor == '0' then break end
+    end
+    call('HSET', row, 'last_error', cut('child ' .. (found or '|' .. id) .. ': ' .. text))
+  end
+
+  -- What became of a parent goes on upwards.
+  local function upwards(id, p, how, text)
+    hops = hops + 1
+    tell(id, p, how, text)
+  end
+
+  -- A child no longer holds its dead parent, which is alive again once none does.
+  local function let_go(id, row, p)
+    if p.removing then return end
+    if call('HLEN', row .. ':failed') > 0 then
+      unnamed[row] = true
+      return
+    end
+    call('ZREM', base .. 'dead', id)
+    call('HDEL', row, 'died_of', 'last_error')
+    if outstanding(row) == 0 then
+      call('HSET', row, 'state', 'pending')
+      into_pending(id, p.priority)
+    else
+      call('HSET', row, 'state', 'awaiting_children')
+      call('ZADD', base .. 'waiting', 0, id)
+    end
+    upwards(id, p, 'back', '')
+  end
+
+  local function fall(id, row, p, from, child, text)
+    call('ZREM', base .. 'waiting', id)
+    call('HSET', row, 'died_of', 'children')
+    bury(base, id, row, p.attempts or '0', 'child ' .. from .. '|' .. child .. ': ' .. text, record or 0, now or server_ms())
+    flow.died = flow.died + 1
+    upwards(id, p, 'dead', call('HGET', row, 'last_error'))
+  end
+
+  local FIELDS = {
+    'state', 'attempts', 'priority', 'died_of', 'removing', 'parent', 'parent_queue', 'parent_policy', 'awaited',
+  }
+
+  -- What has become of a child, at its parent in this queue. `from` is the child's queue; `how` is done, dead, gone
+  -- (removed, trimmed or cancelled) or back (reprocessed).
+  function flow.arrive(id, from, child, how, policy, text)
+    local row = base .. 'job:' .. id
+    local r = redis.pcall('HMGET', row, unpack(FIELDS))
+    if r.err or not r[1] or r[1] == 'done' then return end
+    local known = redis.pcall('SISMEMBER', row .. ':children', from .. '|' .. child)
+    local processed = redis.pcall('HEXISTS', row .. ':processed', child)
+    local counted = redis.pcall('HEXISTS', row .. ':unsuccessful', child)
+    local holds = redis.pcall('HEXISTS', row .. ':failed', child)
+    -- An answer that is no number: somebody has written to a record by hand, and nothing can be recorded.
+    if known ~= 1 or processed ~= 0 or type(counted) ~= 'number' or type(holds) ~= 'number' then return end
+    local p = {}
+    for i, field in ipairs(FIELDS) do p[field] = r[i] end
+    local waiting = p.state == 'awaiting_children'
+    local of_children = p.state == 'dead' and p.died_of == 'children'
+
+    -- Counted as settled, in one of the two records.
+    local function settle(record_key, at_once)
+      if holds == 1 then call('HDEL', row .. ':failed', child) end
+      call('HSET', row .. record_key, child, text)
+      local left = count_down(row, 1)
+      if of_children then
+        if holds == 1 then let_go(id, row, p) end
+      elseif waiting and not p.removing and (left == 0 or at_once) then
+        release(id, row, p.priority)
+      end
+    end
+
+    if how == 'back' then
+      if holds == 1 then
+        call('HDEL', row .. ':failed', child)
+        if of_children then let_go(id, row, p) end
+      end
+    elseif how == 'done' then
+      if counted == 1 then -- when it died
+        call('HDEL', row .. ':unsuccessful', child)
+        call('HSET', row .. ':processed', child, text)
+      else
+        settle(':processed')
+      end
+    elseif counted == 0 then
+      if how == 'gone' and (holds == 1 or policy == 'hold') then
+        settle(':unsuccessful')
+      elseif holds == 1 then
+        return
+      elseif p.removing or not (waiting or of_children) or policy == 'ignore' then
+        settle(':unsuccessful')
+      elseif policy == 'continue' then
+        settle(':unsuccessful', true)
+      elseif policy ~= 'hold' then
+        call('HSET', row .. ':failed', child, cut(text))
+        if waiting then fall(id, row, p, from, child, text) end
+      end
+    end
+  end
+
+  -- Tells whoever wants to know what became of a job of this queue: those who wait for it, and its parent. `c` has its fields
+  -- awaited, parent, parent_queue and parent_policy.
+  function tell(child, c, how, text)
+    if c.awaited and how ~= 'back' then redis.pcall(PUBLISH, base .. 'settled', child) end
+    if not c.parent then return end
+    local policy, target = c.parent_policy or 'fail', c.parent_queue or queue
+    if not names_queue(target) then return end
+    if target ~= queue or hops > MOST_HOPS then
+      owe(target, 'settle', 'parent', c.parent, 'child', child, 'how', how, 'policy', policy, 'text', text)
+    else
+      flow.arrive(c.parent, queue, child, how, policy, text)
+    end
+  end
+
+  -- What of a row tells who wants to know of its end: read before the row goes.
+  function flow.ties(row)
+    local r = call('HMGET', row, 'parent', 'parent_queue', 'parent_policy', 'flow', 'awaited')
+    return { parent = r[1], parent_queue = r[2], parent_policy = r[3], flow = r[4], awaited = r[5] }
+  end
+
+  flow.tell = function(...) return tell(...) end
+  flow.outstanding = outstanding
+
+  -- A job of this queue has been buried for a reason of its own.
+  function flow.buried(id, row, text)
+    local ties = flow.ties(row)
+    if ties.flow then call('HSET', row, 'died_of', 'self') end
+    tell(id, ties, 'dead', cut(text))
+  end
+
+  -- The flow keys of a parent that has ended.
+  function flow.forget(row)
+    call('UNLINK', row .. ':dependencies', row .. ':children', row .. ':processed', row .. ':unsuccessful', row .. ':failed')
+  end
+
+  -- Out of the morgue: its parent hears of it. A parent that died of its children goes on without them. True when it waits.
+  function flow.reprocessed(id, row, ties, died_of)
+    local waits = false
+    if ties.flow and died_of == 'children' and unsettled(row) then
+      local failed = redis.pcall('HGETALL', row .. ':failed')
+      if not failed.err then
+        chunked(failed, function(...) return call('HSET', row .. ':unsuccessful', ...) end)
+        call('UNLINK', row .. ':failed')
+        waits = count_down(row, #failed / 2) > 0
+      end
+    end
+    tell(id, ties, 'back', '')
+    return waits
+  end
+
+  -- Landing. A tree is a flat list of tokens:
+  --   node     id, payload, delay, nfields, field, value ..., then its children
+  --   children m, and if that is not 0: m times `queue|id`; c, c nodes of this queue; o, o times the queue and the packed
+  --            nodes it is owed (a list of tokens: how many nodes, nodes)
+  local CLIENT_FIELDS = { priority = true, max_stalls = true, parent = true, parent_queue = true, parent_policy = true }
+
+  local function number(tokens, i, most)
+    return int(tokens[i] or '', 0, most or MAX_INT)
+  end
+
+  -- Looks at a node and answers where the next token is, or nil and what is wrong. `found` collects: `inline`, how many nodes
+  -- are written at once; `rows` of descendants in this queue, also of those that are owed; `seen`, descendants by id; `twice`,
+  -- an id that stands twice.
+  local inspect_children
+  local function inspect_node(tokens, i, found)
+    local id = tokens[i]
+    if not id or #id ~= 14 or not string.find(id, '^JOB%w+$') then return nil, 'not a minted id' end
+    if not tokens[i + 1] or not run_at(tokens[i + 2] or '?', 0) then return nil, 'a delay is not canonical milliseconds' end
+    local fields = number(tokens, i + 3, 8)
+    if not fields then return nil, 'fields do not add up' end
+    for f = i + 4, i + 3 + 2 * fields, 2 do
+      local name, value = tokens[f], tokens[f + 1]
+      if not CLIENT_FIELDS[name or ''] or not value then return nil, 'a client may not set this field' end
+      if name == 'priority' and not int(value, -MAX_INT, MAX_INT) then return nil, 'priority is not an integer' end
+      if name == 'max_stalls' and not int(value, 0, MAX_INT) then return nil, 'max_stalls is not an integer' end
+    end
+    found.inline = found.inline + 1
+    return inspect_children(tokens, i + 4 + 2 * fields, found)
+  end
+
+  function inspect_children(tokens, i, found)
+    local members = number(tokens, i, #tokens - i)
+    if not members then return nil, 'children do not add up' end
+    i = i + 1
+    if members == 0 then return i end
+    local ours = queue .. '|'
+    for m = i, i + members - 1 do
+      local member, id = tokens[m], string.sub(tokens[m], -14)
+      if not string.find(member, '|JOB%w%w%w%w%w%w%w%w%w%w%w$') then return nil, 'a child is not named queue|id' end
+      if found.seen[id] then found.twice = id end
+      found.seen[id] = member
+      if member == ours .. id then found.rows[#found.rows + 1] = base .. 'job:' .. id end
+    end
+    i = i + members
+    local inline = number(tokens, i, members)
+    if not inline then return nil, 'children do not add up' end
+    i = i + 1
+    for _ = 1, inline do
+      local id = tokens[i] or ''
+      if found.seen[id] ~= ours .. id then return nil, 'a node is no child of its parent' end
+      local after, fault = inspect_node(tokens, i, found)
+      if not after then return nil, fault end
+      i = after
+    end
+    local owed = number(tokens, i)
+    if not owed or i + 2 * owed > #tokens then return nil, 'what is owed does not add up' end
+    for o = i + 1, i + 2 * owed, 2 do
+      if not names_queue(tokens[o]) then return nil, 'something is owed to what is no queue' end
+    end
+    return i + 1 + 2 * owed
+  end
+
+  local function nothing_found()
+    return { inline = 0, rows = {}, seen = {} }
+  end
+  flow.nothing_found = nothing_found
+  flow.inspect_node, flow.inspect_children = inspect_node, inspect_children
+
+  local earliest, landed = nil, 0
+  local schedule = base .. 'schedule'
+
+  -- Skips a node that is not landed.
+  local function skip(tokens, i)
+    return (inspect_node(tokens, i, nothing_found()))
+  end
+
+  local land_children
+  -- Writes a node that was looked at. A child whose id is taken is not landed: its parent is told of a death.
+  function flow.land_node(tokens, i)
+    local id, row = tokens[i], base .. 'job:' .. tokens[i]
+    local at = i + 4 + 2 * tonumber(tokens[i + 3])
+    local given = {}
+    for f = i + 4, at - 1, 2 do given[tokens[f]] = tokens[f + 1] end
+    if call('EXISTS', row) == 1 then
+      tell(id, given, 'dead', 'the id ' .. id .. ' is taken')
+      return skip(tokens, i)
+    end
+    local is_parent, run = tokens[at] ~= '0', 0
+    if not is_parent and tokens[i + 2] ~= '' then
+      now = now or server_ms()
+      run = run_at(tokens[i + 2], now)
+    end
+    local state = is_parent and 'awaiting_children' or run > 0 and 'scheduled' or 'pending'
+    call('HSET', row, 'state', state, 'attempts', '0', 'payload', tokens[i + 1], unpack(tokens, i + 4, at - 1))
+    if given.priority == '0' then call('HDEL', row, 'priority') end -- a row says its priority only if it is not 0
+    landed = landed + 1
+    if is_parent then
+      call('HSET', row, 'flow', '1')
+      flow.forget(row) -- records that a row deleted by hand has left
+      call('ZADD', base .. 'waiting', 0, id)
+      return land_children(row, tokens, at)
+    end
+    if run > 0 then
+      if not earliest then earliest = { first_score(schedule) } end
+      call('ZADD', schedule, spell(run), id)
+    else
+      into_pending(id, given.priority)
+    end
+    return at + 1
+  end
+
+  function land_children(row, tokens, i)
+    local members = tonumber(tokens[i])
+    i = i + 1
+    for from = i, i + members - 1, CHUNK do
+      call('SADD', row .. ':children', unpack(tokens, from, math.min(from + CHUNK, i + members) - 1))
+    end
+    call('SET', row .. ':dependencies', outstanding(row))
+    i = i + members
+    local inline = tonumber(tokens[i])
+    i = i + 1
+    for _ = 1, inline do i = flow.land_node(tokens, i) end
+    local owed = tonumber(tokens[i])
+    for o = i + 1, i + 2 * owed, 2 do owe(tokens[o], 'land', 'nodes', tokens[o + 1]) end
+    return i + 1 + 2 * owed
+  end
+  flow.land_children = land_children
+
+  -- The last words of a step: counts, wake-ups, and that something is owed.
+  function flow.finish()
+    for row in pairs(unnamed) do name_failure(row) end
+    count(base, 'failed', flow.died)
+    count(base, 'enqueued', landed)
+    if wakes and call('EXISTS', base .. 'paused') == 0 then wake(base) end
+    if earliest then announce_if_earlier(base, earliest[1], schedule, now) end
+    if owes then redis.pcall(PUBLISH, base .. 'beat', 'relay') end
+  end
+
+  return flow
+end

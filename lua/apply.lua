@@ -1,0 +1,78 @@
+-- apply: what another queue owes this one, in the order of its outbox, each entry exactly once however often it is relayed.
+-- KEYS relayed base
+-- ARGV source, previous id, then per entry: id, kind, and of a `land` the packed nodes, of a `settle` the parent, the child,
+-- how it ended, its policy, and its result or error
+-- Answers the last id of the source applied here. Below the previous id it says that this queue has lost something in a
+-- failover, and nothing was applied: the relay goes back to it.
+local relayed, base = KEYS[1], KEYS[2]
+local source, previous = ARGV[1], ARGV[2]
+local WIDTH = { land = 3, settle = 7 }
+local ENDS = { done = true, dead = true, gone = true, back = true }
+
+local function parts(id)
+  local ms, seq = string.match(id or '', '^(%d+)%-(%d+)$')
+  return tonumber(ms), tonumber(seq)
+end
+
+local function earlier(a, b)
+  local a_ms, a_seq = parts(a)
+  local b_ms, b_seq = parts(b)
+  return a_ms < b_ms or (a_ms == b_ms and a_seq < b_seq)
+end
+
+if not source or not parts(previous) then return refuse('EMQARG', 'apply: source or previous id is malformed') end
+local i = 3
+while i <= #ARGV do
+  local width = WIDTH[ARGV[i + 1] or '']
+  if not parts(ARGV[i]) or not width or i + width - 1 > #ARGV then return refuse('EMQARG', 'apply: entries do not add up') end
+  if width == 7 and not ENDS[ARGV[i + 4]] then return refuse('EMQARG', 'apply: a child has settled in no known way') end
+  i = i + width
+end
+local bad = mistyped('hash', relayed) or mistyped('zset', base .. 'schedule') or mistyped('hash', base .. 'metrics:enqueued')
+  or mistyped('hash', base .. 'metrics:failed') or flow_refusal(base)
+if bad then return bad end
+
+local last = call('HGET', relayed, source)
+if not parts(last) then last = '0-0' end
+if earlier(last, previous) or #ARGV == 2 then return last end
+
+local family = flows(base)
+local landings = {}
+i = 3
+while i <= #ARGV do
+  if ARGV[i + 1] == 'land' and earlier(last, ARGV[i]) then
+    local ok, tokens = pcall(cmsgpack.unpack, ARGV[i + 2])
+    local listed = ok and type(tokens) == 'table'
+    for _, token in ipairs(listed and tokens or {}) do listed = listed and type(token) == 'string' end
+    local nodes = listed and int(tokens[1] or '', 0, 1000)
+    if not nodes then return refuse('EMQARG', 'apply: a landing is no list of nodes') end
+    local at, fault, found = 2, nil, family.nothing_found()
+    for _ = 1, nodes do
+      at, fault = family.inspect_node(tokens, at, found)
+      if not at then return refuse('EMQARG', 'apply: ' .. fault) end
+    end
+    if at ~= #tokens + 1 then return refuse('EMQARG', 'apply: a landing is more than its nodes') end
+    landings[i] = { nodes, tokens }
+  end
+  i = i + WIDTH[ARGV[i + 1]]
+end
+
+call('HDEL', relayed, '') -- a first write that full memory lets through
+i = 3
+while i <= #ARGV do
+  local id, kind = ARGV[i], ARGV[i + 1]
+  if earlier(last, id) then
+    if kind == 'land' then
+      local at = 2
+      for _ = 1, landings[i][1] do at = family.land_node(landings[i][2], at) end
+    else
+      family.arrive(ARGV[i + 2], source, ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], ARGV[i + 6])
+    end
+    last = id
+  end
+  i = i + WIDTH[kind]
+end
+call('HSET', relayed, source, last)
+call('PERSIST', relayed) -- an obliterated queue leaves it with an expiry
+family.finish()
+return last

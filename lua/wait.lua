@@ -1,0 +1,44 @@
+-- wait x n: a running parent goes back to wait for its children, or to pending when none is outstanding. Not charged.
+-- KEYS active pending base
+-- ARGV per job: id, token
+-- Answers a code per job: 1 waits or is pending (or buried, when it was asked to stop), 0 gone, -1 stale.
+local active, pending, base = KEYS[1], KEYS[2], KEYS[3]
+local waiting = base .. 'waiting'
+if #ARGV < 2 or #ARGV % 2 ~= 0 then return refuse('EMQARG', 'wait: arguments do not add up') end
+local bad = mistyped('zset', active) or mistyped('zset', pending) or mistyped('hash', base .. 'metrics:failed')
+  or flow_refusal(base)
+if bad then return bad end
+
+local family = flows(base)
+local before = call('ZCARD', pending)
+local codes, buried, put_back = {}, 0, 0
+for i = 1, #ARGV, 2 do
+  local id, row = ARGV[i], base .. 'job:' .. ARGV[i]
+  local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'state', 'priority', 'cancel', 'uncharged')
+  local code = r.err and 0 or holder(ARGV[i + 1], row, r)
+  if code > 0 then
+    call('ZREM', code == 1 and active or pending, id)
+    if r[5] then
+      bury(base, id, row, r[1], 'cancelled', 0, server_ms())
+      family.buried(id, row, 'cancelled')
+      buried = buried + 1
+    else
+      call('HDEL', row, 'lapsed')
+      call('HSET', row, 'uncharged', one_more(r[6]))
+      if family.outstanding(row) > 0 then
+        call('HSET', row, 'state', 'awaiting_children')
+        call('ZADD', waiting, 0, id)
+      else
+        call('HSET', row, 'state', 'pending')
+        call('ZADD', pending, priority_of(r[4]), id)
+        put_back = put_back + 1
+      end
+    end
+    code = 1
+  end
+  codes[#codes + 1] = code
+end
+count(base, 'failed', buried)
+family.finish()
+if put_back > 0 then wake_if_new(base, before) end
+return codes
