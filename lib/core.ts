@@ -25,6 +25,16 @@ export type { JobView } from './engine/job-view.js';
 export type { Jobs } from './engine/jobs.js';
 export type { ClaimedJob, EnqueueEntry, Page } from './engine/jobs-calls.js';
 export type { EchoMqOptions } from './engine/options.js';
+export type {
+  DeclareAnswer,
+  DeclaredSchedule,
+  RunNow,
+  Schedule,
+  ScheduleDeclaration,
+  ScheduleOptions,
+  SchedulePage,
+} from './engine/schedule-calls.js';
+export type { Schedules } from './engine/schedules.js';
 export type { Backoff, BackoffFunction, ExponentialBackoff, FixedBackoff, JobBackoff } from './kernel/backoff.js';
 export { type Codec, type Envelope, jsonCodec, type TravellingOptions } from './kernel/codec.js';
 export {
@@ -51,6 +61,7 @@ export {
   WaitForChildren,
 } from './kernel/outcome.js';
 export { type DataOf, defineQueue, type InputOf, type JobsOf, type Queue, type Schemas } from './kernel/queue.js';
+export type { CatchUp, CronTimes, IntervalTimes, Overlap, ScheduleTimes } from './kernel/schedule-spec.js';
 export type { StandardSchema } from './kernel/schema.js';
 export type { JobState, ListableState } from './kernel/state.js';
 export type { ClusterSource, ConnectionSource } from './wire/client.js';

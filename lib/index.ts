@@ -27,6 +27,16 @@ export type { JobView } from './engine/job-view.js';
 export { Jobs } from './engine/jobs.js';
 export type { ClaimedJob, EnqueueEntry, Page } from './engine/jobs-calls.js';
 export type { EchoMqOptions } from './engine/options.js';
+export type {
+  DeclareAnswer,
+  DeclaredSchedule,
+  RunNow,
+  Schedule,
+  ScheduleDeclaration,
+  ScheduleOptions,
+  SchedulePage,
+} from './engine/schedule-calls.js';
+export { Schedules } from './engine/schedules.js';
 export type { Backoff, BackoffFunction, ExponentialBackoff, FixedBackoff, JobBackoff } from './kernel/backoff.js';
 export { type Codec, type Envelope, jsonCodec, type TravellingOptions } from './kernel/codec.js';
 export {
@@ -53,6 +63,7 @@ export {
   WaitForChildren,
 } from './kernel/outcome.js';
 export { type DataOf, defineQueue, type InputOf, type JobsOf, type Queue, type Schemas } from './kernel/queue.js';
+export type { CatchUp, CronTimes, IntervalTimes, Overlap, ScheduleTimes } from './kernel/schedule-spec.js';
 export type { StandardSchema } from './kernel/schema.js';
 export type { JobState, ListableState } from './kernel/state.js';
 export { Consumers } from './nest/consumers.js';
@@ -63,9 +74,10 @@ export {
   type EchoMqHealthIndicatorOptions,
   type EchoMqHealthResult,
 } from './nest/health-indicator.js';
-export { InjectConsumers, InjectEchoMq, InjectFlows, InjectJobs } from './nest/inject.js';
+export { InjectConsumers, InjectEchoMq, InjectFlows, InjectJobs, InjectSchedules } from './nest/inject.js';
 export { ECHOMQ_CONTEXT, type EchoMqContextType, jobOf } from './nest/job-context.js';
 export { JobData, JobRef, JobSignal } from './nest/job-parameters.js';
+export type { JobSchedule } from './nest/job-schedule.js';
 export { InjectJob, InjectJobSignal } from './nest/job-scope.module.js';
 export type { EchoMqModuleAsyncOptions, EchoMqModuleOptions, EchoMqOptionsFactory } from './nest/module-options.js';
 export { OnJob } from './nest/on-job.js';
@@ -76,6 +88,7 @@ export {
   getEchoMqToken,
   getFlowsToken,
   getJobsToken,
+  getSchedulesToken,
   JOB,
   JOB_SIGNAL,
 } from './nest/tokens.js';

@@ -16,7 +16,7 @@ local function names_queue(text)
   return #text > 0 and #text <= 200 and not string.find(text, '[{}%c]')
 end
 
-local MOST_HOPS = 1000 -- from parent to parent, upwards, in one step; the rest is owed to the queue itself
+local MOST_HOPS = 500 -- from parent to parent, upwards, in one step; the rest is owed to the queue itself
 
 local function flows(base, record, now)
   local queue = string.match(base, '{(.*)}:$')
@@ -265,13 +265,19 @@ local function flows(base, record, now)
     if not members then return nil, 'children do not add up' end
     i = i + 1
     if members == 0 then return i end
-    local ours = queue .. '|'
-    for m = i, i + members - 1 do
-      local member, id = tokens[m], string.sub(tokens[m], -14)
-      if not string.find(member, '|JOB%w%w%w%w%w%w%w%w%w%w%w$') then return nil, 'a child is not named queue|id' end
-      if found.seen[id] then found.twice = id end
-      found.seen[id] = member
-      if member == ours .. id then found.rows[#found.rows + 1] = base .. 'job:' .. id end
+    local ours, jobs = queue .. '|', base .. 'job:'
+    local seen, rows, n = found.seen, found.rows, #found.rows
+    local sub, byte, width = string.sub, string.byte, #ours
+    for m = i, i + members - 1 do -- there may be tens of thousands
+      local member = tokens[m]
+      local id = sub(member, -14)
+      if byte(member, -15) ~= 124 or byte(id) ~= 74 then return nil, 'a child is not named queue|id' end
+      if seen[id] then found.twice = id end
+      seen[id] = member
+      if #member == width + 14 and sub(member, 1, width) == ours then
+        n = n + 1
+        rows[n] = jobs .. id
+      end
     end
     i = i + members
     local inline = number(tokens, i, members)
@@ -307,14 +313,15 @@ local function flows(base, record, now)
   end
 
   local land_children
-  -- Writes a node that was looked at. A child whose id is taken is not landed: its parent is told of a death.
+  -- Writes a node that was looked at. A child whose id is taken is not landed: its parent is told that it is gone, which is a
+  -- death that no reprocessing can undo, and so nothing to wait for under `hold`.
   function flow.land_node(tokens, i)
     local id, row = tokens[i], base .. 'job:' .. tokens[i]
     local at = i + 4 + 2 * tonumber(tokens[i + 3])
     local given = {}
     for f = i + 4, at - 1, 2 do given[tokens[f]] = tokens[f + 1] end
     if call('EXISTS', row) == 1 then
-      tell(id, given, 'dead', 'the id ' .. id .. ' is taken')
+      tell(id, given, 'gone', 'the id ' .. id .. ' is taken')
       return skip(tokens, i)
     end
     local is_parent, run = tokens[at] ~= '0', 0

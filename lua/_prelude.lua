@@ -93,11 +93,11 @@ local function first_score(key)
   return tonumber(call('ZRANGE', key, 0, 0, 'WITHSCORES')[2])
 end
 
--- Tells the leader when a new earliest time has come up, as the milliseconds until then.
-local function announce_if_earlier(base, before, schedule, now)
+-- Tells the leader when a new earliest time has come up, as the milliseconds until then, behind a word where it is no run-at.
+local function announce_if_earlier(base, before, schedule, now, word)
   local first = first_score(schedule)
   if first and (not before or first < before) then
-    redis.pcall(PUBLISH, base .. 'beat', spell(math.max(0, first - now)))
+    redis.pcall(PUBLISH, base .. 'beat', (word or '') .. spell(math.max(0, first - now)))
   end
 end
 

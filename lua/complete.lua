@@ -15,9 +15,9 @@ local bad = mistyped('zset', active) or mistyped('hash', base .. 'metrics:comple
 if bad then return bad end
 
 local now = record > 0 and server_ms() or nil
-local AWAITED_MS = 60000 -- so long the result of a job that somebody waits for can be fetched
+local AWAITED_MS = 60000 -- so long, at least, the result of a job that somebody waits for can be fetched
 local codes, settled, recorded = {}, {}, {}
-local held, lapsed, rows, kept = {}, {}, {}, {}
+local held, lapsed, rows, kept, awaited = {}, {}, {}, {}, {}
 local jobs = base .. 'job:'
 local family, tied
 for i = 2, #ARGV, 4 do
@@ -35,7 +35,7 @@ for i = 2, #ARGV, 4 do
         local list = code == 1 and held or lapsed
         list[#list + 1] = id
         if keep == '0' and not r[6] then rows[#rows + 1] = row else kept[#kept + 1] = i end
-        settled[id], code = i, 1
+        settled[id], awaited[i], code = i, r[6] and tonumber(keep) < AWAITED_MS, 1
         if r[4] or r[5] or r[6] then
           family, tied = family or flows(base, record, now), tied or {}
           tied[#tied + 1] = { id, row, ARGV[i + 3], family.ties(row) }
@@ -60,7 +60,7 @@ for _, i in ipairs(kept) do
   local row = jobs .. ARGV[i]
   call('HDEL', row, 'lapsed', 'cancel')
   call('HSET', row, 'state', 'done', 'result', ARGV[i + 3])
-  call('PEXPIRE', row, ARGV[i + 2] == '0' and AWAITED_MS or ARGV[i + 2])
+  call('PEXPIRE', row, awaited[i] and AWAITED_MS or ARGV[i + 2])
 end
 count(base, 'completed', #rows + #kept)
 for _, r in ipairs(recorded) do record_settled(record, base, r[1], 'completed', r[2], now, 'result', r[3]) end

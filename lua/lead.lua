@@ -1,8 +1,9 @@
 -- lead: takes the free leader keys, renews this process's own, and says when each queue wants attention.
 -- KEYS leader keys of one slot, then the base of the first
 -- ARGV process, ttl_ms
--- Answers six numbers per key: leads 0/1; milliseconds until the next run-at, lease deadline and parked lane, each -1
--- when there is none or another process leads; claimable 0/1; owes something to other queues 0/1.
+-- Answers seven numbers per key: leads 0/1; milliseconds until the next run-at, lease deadline and parked lane, each -1
+-- when there is none or another process leads; claimable 0/1; owes something to other queues 0/1; milliseconds until the
+-- next slot of a repeating schedule, -1 likewise.
 local process, ttl = ARGV[1], int(ARGV[2] or '', 1, MAX_INT)
 if not process or process == '' or not ttl then return refuse('EMQARG', 'lead: process or ttl_ms is malformed') end
 
@@ -10,7 +11,8 @@ local now = server_ms()
 -- Looking ahead is tried, not called: one queue with a key of another type must not take the beat from the rest.
 local function until_first(key)
   local first = redis.pcall('ZRANGE', key, 0, 0, 'WITHSCORES')
-  return first[2] and math.max(0, tonumber(first[2]) - now) or -1
+  local at = tonumber(first[2])
+  return at and at < MAX_INT and math.max(0, at - now) or -1 -- a paused schedule stands at 2^53-1
 end
 
 local answer = {}
@@ -35,5 +37,6 @@ for i = 1, #KEYS - 1 do
   answer[n + 5] = (waiting ~= 0 and type(waiting) == 'number' and call('EXISTS', base .. 'paused') == 0) and 1 or 0
   local owed = leads and redis.pcall('XLEN', base .. 'outbox')
   answer[n + 6] = (owed ~= 0 and type(owed) == 'number') and 1 or 0
+  answer[n + 7] = leads and until_first(base .. 'schedules') or -1
 end
 return answer

@@ -1,5 +1,5 @@
--- obliterate: one bounded step of removing a queue. It pauses the queue first, so that nothing is claimed in between, and
--- leaves it paused: its caller sweeps the kept rows, then resumes.
+-- obliterate: one bounded step of removing a queue, its repeating schedules with it. It pauses the queue first, so that nothing
+-- is claimed in between, and leaves it paused: its caller sweeps the kept rows, then resumes.
 -- KEYS pending base
 -- ARGV force (1: running jobs too), limit
 -- Answers how many jobs were removed; 0 when none are left, then the metrics, the record and the leader are gone too.
@@ -11,7 +11,7 @@ for _, key in ipairs(sets) do
   local bad = mistyped('zset', key)
   if bad then return bad end
 end
-local bad = mistyped('hash', base .. 'metrics:removed') or flow_refusal(base)
+local bad = mistyped('hash', base .. 'metrics:removed') or mistyped('zset', base .. 'schedules') or flow_refusal(base)
 if bad then return bad end
 if force == '0' and call('ZCARD', base .. 'active') > 0 then
   return refuse('EMQSTATE', 'obliterate: jobs are running; force it, or wait for them')
@@ -19,6 +19,14 @@ end
 
 call('DEL', base .. 'paused')
 call('SET', base .. 'paused', 1)
+-- Repeating schedules first: they would go on landing jobs.
+local function drop_schedules(most)
+  local keys, rows = call('ZRANGE', base .. 'schedules', 0, most - 1), {}
+  for i, key in ipairs(keys) do rows[i] = base .. 'schedule:' .. key end
+  zrem(base .. 'schedules', keys)
+  chunked(rows, function(...) return call('DEL', ...) end)
+end
+drop_schedules(limit)
 local left = limit
 local family -- parents in other queues hear of it; those in this one go as well
 for _, key in ipairs(sets) do
@@ -43,6 +51,7 @@ end
 if family then family.finish() end
 count(base, 'removed', limit - left) -- so that a queue half removed still adds up
 if left == limit then
+  drop_schedules(MAX_INT)
   call('DEL', base .. 'leader', base .. 'stream:completions')
   while call('ZCARD', base .. 'hungry') > 0 do wake(base) end -- the living register again; the dead are gone
   for _, metric in ipairs({ 'enqueued', 'completed', 'removed', 'failed', 'retried', 'stalled' }) do

@@ -39,10 +39,11 @@ async function main(args: Arguments): Promise<void> {
 }
 
 async function auditOnce(audits: Audits): Promise<void> {
-  const audit = await audits.start('.');
-  if (audit.files === 0) throw new Error(`there is no Markdown file in ${audit.dir}`);
-  await showProgress(audit);
-  console.log(`\n${reportText(audit)}`);
+  const { id, dir, files } = await audits.start('.');
+  if (files === 0) throw new Error(`there is no Markdown file in ${dir}`);
+  const report = audits.report(id);
+  await Promise.all([report, showProgress({ files, outstanding: () => audits.outstanding(id), over: report })]);
+  console.log(`\n${reportText(await report)}`);
 }
 
 async function serve(app: INestApplication, port: number, root: string): Promise<void> {

@@ -7,6 +7,7 @@ import { asEchoError } from '../wire/faults.js';
 import { promote, reap } from '../wire/transitions/index.js';
 import type { Flows } from './flows.js';
 import type { Metronome } from './metronome.js';
+import type { SlotFiring } from './slot-firing.js';
 
 /** A queue this process serves, as the beat sees it. */
 export interface Led {
@@ -24,17 +25,23 @@ interface Duty {
   leads: boolean;
   /** Since when the answer to a beat has been due, on our monotonic clock; undefined when the last one was answered. */
   owedSince: number | undefined;
-  /** A new earliest time that was heard of while it was not known who leads, on our monotonic clock. */
-  heard: number | undefined;
+  /** New earliest times that were heard of while it was not known who leads, on our monotonic clock. */
+  heard: Partial<Record<Earliest, number>>;
   promoting: Alarm;
   reaping: Alarm;
+  firing: Alarm;
 }
+
+/** What a new earliest time is one of: a run-at of a job, or a slot of a repeating schedule. */
+export type Earliest = 'run' | 'slot';
 
 export interface BeatHost {
   readonly executor: Executor;
   readonly metronome: Metronome;
   /** Relays what the queues owe that this process leads. */
   readonly flows: Pick<Flows, 'owes'>;
+  /** Lands the jobs of repeating schedules. */
+  readonly slots: Pick<SlotFiring, 'fire'>;
   readonly process: string;
   readonly isUp: boolean;
   epoch(keys: QueueKeys): string | undefined;
@@ -94,7 +101,7 @@ class Alarm {
 
 /**
  * The pulse of a process: one `lead` call for all its queues takes or renews their leadership and says when each wants
- * attention. What the leader then does (promote, reap) is set to the exact time, and is safe when two believe they lead.
+ * attention. What the leader then does (promote, reap, fire slots) is set to the exact time, and is safe when two believe they lead.
  */
 export class Beat {
   private readonly duties = new Map<string, Duty>();
@@ -113,9 +120,10 @@ export class Beat {
       queue,
       leads: false,
       owedSince: this.now(),
-      heard: undefined,
+      heard: {},
       promoting: new Alarm(this.host.metronome, this.now, () => this.promote(duty)),
       reaping: new Alarm(this.host.metronome, this.now, () => this.reap(duty)),
+      firing: new Alarm(this.host.metronome, this.now, () => this.fire(duty)),
     };
     this.duties.set(queue.keys.queue, duty);
   }
@@ -136,11 +144,13 @@ export class Beat {
   }
 
   /** A new earliest time has come up. */
-  sooner(queue: string, inMs: number): void {
+  sooner(queue: string, what: Earliest, inMs: number): void {
     const duty = this.duties.get(queue);
     if (duty === undefined || !Number.isFinite(inMs)) return;
-    if (duty.leads) duty.promoting.within(inMs);
-    else if (this.beating) duty.heard = Math.min(duty.heard ?? Number.POSITIVE_INFINITY, this.now() + inMs);
+    if (duty.leads) alarmFor(duty, what).within(inMs);
+    else if (this.beating) {
+      duty.heard[what] = Math.min(duty.heard[what] ?? Number.POSITIVE_INFINITY, this.now() + inMs);
+    }
   }
 
   /** Something is owed to another queue. Whoever comes to lead later is told by its first beat. */
@@ -215,13 +225,17 @@ export class Beat {
     if (!duty.leads) {
       duty.promoting.clear();
       duty.reaping.clear();
-    } else if (duty.heard !== undefined) {
+      duty.firing.clear();
+    } else {
       // The answer may be older than what was heard meanwhile: the two come on different connections.
-      duty.promoting.within(Math.max(0, duty.heard - this.now()));
+      for (const [what, at] of Object.entries(duty.heard)) {
+        alarmFor(duty, what as Earliest).within(Math.max(0, at - this.now()));
+      }
     }
-    duty.heard = undefined;
+    duty.heard = {};
     if (standing?.nextRunInMs !== undefined) duty.promoting.within(standing.nextRunInMs);
     if (standing?.nextDeadlineInMs !== undefined) duty.reaping.within(standing.nextDeadlineInMs);
+    if (standing?.nextSlotInMs !== undefined) duty.firing.within(standing.nextSlotInMs);
     if (standing?.claimable) duty.queue.claimable();
     if (standing?.owes) this.host.flows.owes(duty.queue.keys);
   }
@@ -253,4 +267,20 @@ export class Beat {
       return PAUSE_AFTER_FAULT_MS;
     }
   }
+
+  private async fire(duty: Duty): Promise<number | undefined> {
+    if (!duty.leads) return undefined;
+    const { queue } = duty;
+    try {
+      const nextInMs = await this.host.slots.fire(queue, () => duty.leads);
+      return duty.leads ? nextInMs : undefined;
+    } catch (error) {
+      this.host.fault(asEchoError(error));
+      return PAUSE_AFTER_FAULT_MS;
+    }
+  }
+}
+
+function alarmFor(duty: Duty, what: Earliest): Alarm {
+  return what === 'run' ? duty.promoting : duty.firing;
 }

@@ -355,6 +355,7 @@ export class Consumer extends Events<ConsumerEvents> {
       this.giveBack(job);
     }
     await this.host.metronome.within(LAST_WORDS_MS, Promise.all([withdrawn, this.lastWords()]));
+    this.host.flows.owes(this.keys); // nobody leads the queue any more, and perhaps nobody else will for long
     this.leases.stop();
   }
 

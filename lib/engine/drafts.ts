@@ -29,7 +29,8 @@ export class Drafts {
     return { id: id ?? this.parts.minting.next() ?? '', payload, delay, fields, fresh: id === undefined };
   }
 
-  private encode(name: string, data: unknown, travelling: TravellingOptions | undefined): string | Buffer {
+  /** @throws EchoArgumentError */
+  encode(name: string, data: unknown, travelling: TravellingOptions | undefined): string | Buffer {
     let payload: string | Buffer;
     try {
       payload = this.parts.codec.encode(name, data, travelling);

@@ -21,6 +21,8 @@ import { Metronome } from './metronome.js';
 import { Minting } from './minting.js';
 import { type EchoMqOptions, type EchoMqSettings, echoMqSettings } from './options.js';
 import { Pump } from './pump.js';
+import { Schedules } from './schedules.js';
+import { SlotFiring } from './slot-firing.js';
 import { validating } from './validation.js';
 import { Waits } from './waits.js';
 
@@ -33,6 +35,7 @@ const LAST_ANSWERS_MS = 2000;
 export class EchoMq {
   readonly jobs: Jobs;
   readonly flows: Flows;
+  readonly schedules: Schedules;
   private readonly keyspace: Keyspace;
   private readonly connection: Connection;
   private readonly metronome: Metronome;
@@ -102,6 +105,7 @@ export class EchoMq {
       fault: (error: EchoError) => this.fault(error),
     };
     this.flows = new Flows(shared);
+    this.schedules = new Schedules(shared);
     this.waits = new Waits({
       ...shared,
       follow: (keys) => this.pump.follow(keys),
@@ -112,6 +116,7 @@ export class EchoMq {
       executor,
       flows: this.flows,
       waits: this.waits,
+      slots: new SlotFiring(shared),
       keyspace,
       metronome,
       clock,
@@ -135,6 +140,7 @@ export class EchoMq {
       ...shared,
       flows: this.flows,
       waits: this.waits,
+      schedules: this.schedules,
       connection,
       epoch: (keys: QueueKeys) => (epochs ? connection.epoch(keys) : undefined),
     });
@@ -237,8 +243,12 @@ export class EchoMq {
   }
 
   private async finish(): Promise<void> {
-    if (this.connection.isUp) await this.metronome.within(LAST_ANSWERS_MS, this.enqueuer.idle());
+    if (this.connection.isUp) {
+      const answered = this.enqueuer.idle().then(() => this.flows.rest()); // what a flow owes is relayed behind its landing
+      await this.metronome.within(LAST_ANSWERS_MS, answered);
+    }
     this.flows.stop();
+    this.schedules.stop();
     this.waits.stop();
     await this.pump.end();
     await this.minting.stop(this.connection.isUp).catch((error) => this.fault(error));

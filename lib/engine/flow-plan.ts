@@ -28,18 +28,19 @@ const DEEPEST = 500;
 const NODE_KEYS = new Set(['queue', 'name', 'data', 'opts', 'children']);
 
 /**
- * Looks at every node before anything is sent. `isChild`: the nodes are children of a job that is there already.
+ * Looks at every node before anything is sent. `parent`: the nodes are children of this job, which is there already.
  * @throws EchoArgumentError saying where in the tree
  */
 export function planFlow(
   drafts: Drafts,
   keyspace: Keyspace,
   nodes: readonly FlowNode[],
-  { what, isChild }: { what: string; isChild: boolean },
+  { what, parent }: { what: string; parent?: string },
 ): FlowPlan {
   const all: PlannedNode[] = [];
   const checking: Promise<void>[] = [];
   const seen = new Set<string>();
+  const isChild = parent !== undefined;
 
   const look = (node: FlowNode, place: string, child: boolean, depth: number): PlannedNode => {
     if (depth > DEEPEST) throw new EchoArgumentError(`${place}: a flow is at most ${DEEPEST} levels deep`);
@@ -54,6 +55,7 @@ export function planFlow(
     if (children.length > 0 && draft.delay !== '') {
       throw new EchoArgumentError(`${place} has children: it runs when they have settled, not after a delay`);
     }
+    if (draft.id === parent) throw new EchoArgumentError(`${place}: job ${parent} would be its own descendant`);
     if (!draft.fresh && seen.has(draft.id))
       throw new EchoArgumentError(`${place}: the id ${draft.id} stands twice in the flow`);
     seen.add(draft.id);
@@ -66,7 +68,9 @@ export function planFlow(
     const inner: PlannedNode[] = [];
     const planned: PlannedNode = { queue: keys.queue, name, draft, policy, children: inner };
     all.push(planned);
-    children.forEach((next: FlowNode, i) => inner.push(at(next, `${place}.children[${i}]`, true, depth + 1)));
+    children.forEach((next: FlowNode, i) => {
+      inner.push(at(next, `${place}.children[${i}]`, true, depth + 1));
+    });
     return planned;
   };
 

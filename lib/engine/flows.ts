@@ -2,7 +2,7 @@ import { assertInteger, assertKnownKeys, show } from '../kernel/arguments.js';
 import type { Codec } from '../kernel/codec.js';
 import { EchoArgumentError, type EchoError, EchoStateError } from '../kernel/errors.js';
 import { assertJobId } from '../kernel/id.js';
-import type { Keyspace, QueueKeys } from '../kernel/keyspace.js';
+import type { QueueKeys } from '../kernel/keyspace.js';
 import { type Queue, queueName } from '../kernel/queue.js';
 import { Family, type FamilyRecord } from '../wire/family.js';
 import { Outbox } from '../wire/outbox.js';
@@ -17,7 +17,7 @@ import type { Minting } from './minting.js';
 import { Relay, type RelayHost } from './relay.js';
 import { resultOf } from './results.js';
 
-export interface FlowsParts extends RelayHost {
+export interface FlowsParts extends Omit<RelayHost, 'owes'> {
   readonly codec: Codec;
   readonly minting: Minting;
   readonly enqueuer: Enqueuer;
@@ -35,12 +35,14 @@ const MOST_OF_A_TREE = 1000;
  */
 export class Flows {
   private readonly drafts: Drafts;
+  private readonly relayHost: RelayHost;
   private readonly relays = new Map<string, Relay>();
   private closed = false;
 
   /** @internal */
   constructor(private readonly parts: FlowsParts) {
     this.drafts = new Drafts(parts);
+    this.relayHost = { ...parts, owes: (keys) => this.owes(keys) };
   }
 
   /**
@@ -106,7 +108,7 @@ export class Flows {
   async addChildren(keys: QueueKeys, id: string, token: string, children: readonly FlowNode[]): Promise<AddedNode[]> {
     if (!Array.isArray(children)) throw new EchoArgumentError(`addChildren takes an array, got ${show(children)}`);
     if (children.length === 0) return [];
-    const plan = planFlow(this.drafts, this.parts.keyspace, children, { what: 'children', isChild: true });
+    const plan = planFlow(this.drafts, this.parts.keyspace, children, { what: 'children', parent: id });
     await this.prepare(plan);
     const trees = plan.nodes.map((node) => treeOf(node, { queue: keys.queue, id }));
     const { tokens, owes } = childrenTokens(keys.queue, trees);
@@ -128,7 +130,7 @@ export class Flows {
     if (this.closed) return;
     let relay = this.relays.get(keys.queue);
     if (relay === undefined) {
-      relay = new Relay(this.parts, keys, () => this.relays.delete(keys.queue)); // queues may be tenants without end
+      relay = new Relay(this.relayHost, keys, () => this.relays.delete(keys.queue)); // queues may be tenants without end
       this.relays.set(keys.queue, relay);
     }
     relay.kick();
@@ -141,7 +143,7 @@ export class Flows {
 
   /** @internal relays all that an obliterated queue still owes, and forgets it */
   async settleDebts(keys: QueueKeys): Promise<void> {
-    const relay = new Relay(this.parts, keys);
+    const relay = new Relay(this.relayHost, keys);
     await relay.flush();
     relay.stop();
     await new Outbox(this.parts.executor.connection, keys).erase();
@@ -184,12 +186,14 @@ export class Flows {
 
   /** Resolves when what the queue owes has been relayed, as far as that can be done now. */
   private async delivered(keys: QueueKeys): Promise<void> {
+    const { metronome, requestTimeoutMs } = this.parts;
     this.owes(keys);
-    await this.relays.get(keys.queue)?.rest();
+    const relay = this.relays.get(keys.queue);
+    if (relay !== undefined) await metronome.within(requestTimeoutMs, relay.rest());
   }
 
   private async land(flows: readonly FlowNode[], what: string): Promise<AddedFlow[]> {
-    const plan = planFlow(this.drafts, this.parts.keyspace, flows, { what, isChild: false });
+    const plan = planFlow(this.drafts, this.parts.keyspace, flows, { what });
     await this.prepare(plan);
     const landing = () => Promise.all(plan.nodes.map((node) => this.landOne(node)));
     return this.parts.enqueuer.sending(plan.all.length, landing);

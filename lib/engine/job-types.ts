@@ -22,10 +22,10 @@ type InputsOf<Of extends string | Queue> = Of extends Queue ? Of['~types']['inpu
 export type NameFor<Of extends string | Queue> = Of extends Queue ? keyof InputsOf<Of> & string : string;
 
 /** What enqueue takes behind the name: data that may be undefined may be left out. */
-export type DataArguments<Of extends string | Queue, Name extends string> =
+export type DataArguments<Of extends string | Queue, Name extends string, Options = EnqueueOptions> =
   undefined extends DataFor<InputsOf<Of>, Name>
-    ? [data?: DataFor<InputsOf<Of>, Name>, opts?: EnqueueOptions]
-    : [data: DataFor<InputsOf<Of>, Name>, opts?: EnqueueOptions];
+    ? [data?: DataFor<InputsOf<Of>, Name>, opts?: Options]
+    : [data: DataFor<InputsOf<Of>, Name>, opts?: Options];
 
 /** One of many jobs to enqueue, its data that of its name. */
 export type EntryFor<Of extends string | Queue> = EntryNamed<InputsOf<Of>>;

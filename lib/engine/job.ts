@@ -76,6 +76,17 @@ export class Job<Data = unknown, Name extends string = string> {
     }
   }
 
+  /** The key of the repeating schedule that has landed it; undefined of any other job. */
+  get schedule(): string | undefined {
+    return this.opts?.schedule;
+  }
+
+  /** The moment that its schedule meant, however late it runs; undefined when it was run by hand (`runNow`). */
+  get slot(): Date | undefined {
+    const at = this.opts?.slot;
+    return at === undefined ? undefined : new Date(at);
+  }
+
   /**
    * Fires when the work is no longer wanted: time limit, cancel, lease lost, or the end of the drain. Its `reason` is a
    * {@link JobAborted}. Made on first use: a handler that does not look pays nothing.

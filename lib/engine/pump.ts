@@ -7,12 +7,13 @@ import type { ClientFactory } from '../wire/client.js';
 import type { Connection } from '../wire/connection.js';
 import type { Executor } from '../wire/executor.js';
 import { type Hearing, Subscriber, type SubscriberEvents } from '../wire/subscriber.js';
-import { Beat } from './beat.js';
+import { Beat, type Earliest } from './beat.js';
 import { Consumer, type ConsumerHost } from './consumer.js';
 import type { ConsumerSettings } from './consumer-options.js';
 import type { Flows } from './flows.js';
 import type { Handler } from './handler.js';
 import type { Metronome } from './metronome.js';
+import type { SlotFiring } from './slot-firing.js';
 import type { Waits } from './waits.js';
 import { Watchdog } from './watchdog.js';
 
@@ -21,6 +22,7 @@ export interface PumpParts {
   executor: Executor;
   flows: Flows;
   waits: Pick<Waits, 'settled' | 'listening'>;
+  slots: SlotFiring;
   keyspace: Keyspace;
   metronome: Metronome;
   clock: Clock;
@@ -40,6 +42,7 @@ export interface PumpParts {
 export class Pump implements ConsumerHost, SubscriberEvents {
   readonly executor: Executor;
   readonly flows: Flows;
+  readonly slots: SlotFiring;
   readonly keyspace: Keyspace;
   readonly metronome: Metronome;
   readonly clock: Clock;
@@ -61,6 +64,7 @@ export class Pump implements ConsumerHost, SubscriberEvents {
   constructor(private readonly parts: PumpParts) {
     this.executor = parts.executor;
     this.flows = parts.flows;
+    this.slots = parts.slots;
     this.keyspace = parts.keyspace;
     this.metronome = parts.metronome;
     this.clock = parts.clock;
@@ -180,8 +184,8 @@ export class Pump implements ConsumerHost, SubscriberEvents {
     this.consumers.get(queue)?.wake();
   }
 
-  beat(queue: string, inMs: number): void {
-    this.pulse.sooner(queue, inMs);
+  beat(queue: string, what: Earliest, inMs: number): void {
+    this.pulse.sooner(queue, what, inMs);
   }
 
   leaderless(): void {

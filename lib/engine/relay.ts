@@ -12,6 +12,8 @@ export interface RelayHost {
   readonly executor: Executor;
   readonly keyspace: Keyspace;
   readonly metronome: Metronome;
+  /** A queue may owe something in its turn, and perhaps nobody leads it. */
+  owes(keys: QueueKeys): void;
   fault(error: EchoError): void;
 }
 
@@ -171,6 +173,7 @@ export class Relay {
       previous = last;
     }
     if (due.length > 0) await this.outbox.acknowledge(target, previous);
+    if (due.some(mayOweMore)) this.host.owes(this.host.keyspace.queue(target));
     for (const { id } of effects) if (!lane.kept.has(id)) lane.kept.set(id, this.host.metronome.now());
     this.sweepLater();
   }
@@ -180,7 +183,8 @@ export class Relay {
     const applied = executor.run(apply, keyspace.queue(target), { source: this.keys.queue, previous, effects });
     if (!executor.connection.cluster) return applied;
     return new Promise((resolve, reject) => {
-      const late = () => reject(new EchoTimeoutError(`queue '${target}' has not taken what '${this.keys.queue}' owes it`));
+      const late = () =>
+        reject(new EchoTimeoutError(`queue '${target}' has not taken what '${this.keys.queue}' owes it`));
       const limit = metronome.after(CLUSTER_APPLY_MS, late);
       applied.then(resolve, reject).finally(() => limit.cancel());
     });
@@ -229,6 +233,11 @@ export class Relay {
     }
     return lane;
   }
+}
+
+/** A landing may go on in other queues, and a death upwards; a child that is done at most brings its parent's turn. */
+function mayOweMore({ kind, values }: OwedEffect): boolean {
+  return kind !== 'settle' || values[2]?.toString() !== 'done';
 }
 
 function sizeOf({ values }: OwedEffect): number {

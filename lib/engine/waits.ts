@@ -25,16 +25,23 @@ interface Waiter {
   begun: boolean;
   /** Something was heard of it before. */
   nudged: boolean;
+  /** It waits no more. */
+  over: boolean;
 }
 
 /** The waiters of one queue. */
 interface Watched {
   readonly keys: QueueKeys;
   readonly waiters: Map<string, Set<Waiter>>;
+  /** Jobs that will be looked at when this turn ends. */
+  readonly due: Set<string>;
   /** Nothing is missed from now on; false again only when it is no longer followed. */
   heard: Promise<void>;
   nowHeard(): void;
 }
+
+const MOST_PER_LOOK = 100;
+const PAUSE_AFTER_FAULT_MS = 250;
 
 /**
  * Those who wait for the end of jobs. The server tells only that a job has ended; what became of it stands in its row, which is
@@ -47,20 +54,16 @@ export class Waits {
   constructor(private readonly parts: WaitsParts) {}
 
   /**
-   * Resolves with a job's result. `begin` is called once nothing can be missed: it enqueues the job, or is left out for one
-   * that may be there.
+   * Resolves with a job's result. `begin` is called once nothing can be missed: it enqueues the job, and answers whether its row
+   * says that somebody waits; or is left out for one that may be there.
    * @throws EchoJobError when the job is dead or gone, EchoTimeoutError after `timeoutMs`
    */
-  async end(keys: QueueKeys, id: string, timeoutMs: number, begin?: () => Promise<unknown>): Promise<unknown> {
+  async end(keys: QueueKeys, id: string, timeoutMs: number, begin?: () => Promise<boolean>): Promise<unknown> {
     if (this.closed) throw new EchoStateError('this EchoMq is closed');
     const watched = this.watched(keys);
     const { ended, waiter } = this.join(watched, id, timeoutMs);
-    ended.catch(() => undefined); // it may fail before anybody looks: the caller hears of it below
+    this.start(watched, id, waiter, begin).catch((error) => waiter.reject(error));
     try {
-      await Promise.race([watched.heard, ended]);
-      if (begin !== undefined) await begin();
-      waiter.begun = true;
-      if (begin === undefined || waiter.nudged) await this.look(watched, [id]);
       return await ended;
     } finally {
       this.leave(watched, id, waiter);
@@ -89,6 +92,19 @@ export class Waits {
     }
   }
 
+  private async start(
+    watched: Watched,
+    id: string,
+    waiter: Waiter,
+    begin: (() => Promise<boolean>) | undefined,
+  ): Promise<void> {
+    await watched.heard;
+    if (waiter.over) return;
+    const marked = begin !== undefined && (await begin());
+    waiter.begun = true;
+    if (!marked || waiter.nudged) this.nudge(watched, [id]);
+  }
+
   private watched(keys: QueueKeys): Watched {
     let watched = this.queues.get(keys.queue);
     if (watched === undefined) {
@@ -96,7 +112,7 @@ export class Waits {
       const heard = new Promise<void>((resolve) => {
         nowHeard = resolve;
       });
-      watched = { keys, waiters: new Map(), heard, nowHeard };
+      watched = { keys, waiters: new Map(), due: new Set(), heard, nowHeard };
       this.queues.set(keys.queue, watched);
       this.parts.follow(keys);
     }
@@ -104,7 +120,14 @@ export class Waits {
   }
 
   private join(watched: Watched, id: string, timeoutMs: number): { ended: Promise<unknown>; waiter: Waiter } {
-    const waiter: Waiter = { resolve: () => {}, reject: () => {}, limit: undefined, begun: false, nudged: false };
+    const waiter: Waiter = {
+      resolve: () => {},
+      reject: () => {},
+      limit: undefined,
+      begun: false,
+      nudged: false,
+      over: false,
+    };
     const ended = new Promise<unknown>((resolve, reject) => {
       waiter.resolve = resolve;
       waiter.reject = reject;
@@ -121,6 +144,7 @@ export class Waits {
   }
 
   private leave(watched: Watched, id: string, waiter: Waiter): void {
+    waiter.over = true;
     waiter.limit?.cancel();
     const same = watched.waiters.get(id);
     same?.delete(waiter);
@@ -131,23 +155,30 @@ export class Waits {
   }
 
   /** These jobs may have ended. Of one that is only being enqueued, that it is not there yet says nothing. */
-  private nudge(watched: Watched, all: readonly string[]): void {
-    const ids: string[] = [];
-    for (const id of all) {
-      let begun = false;
+  private nudge(watched: Watched, ids: readonly string[]): void {
+    for (const id of ids) {
       for (const waiter of watched.waiters.get(id) ?? []) {
-        if (waiter.begun) begun = true;
-        else waiter.nudged = true;
+        if (!waiter.begun) waiter.nudged = true;
+        else if (watched.due.size > 0) watched.due.add(id);
+        else {
+          watched.due.add(id);
+          setImmediate(() => this.lookAtDue(watched));
+        }
       }
-      if (begun) ids.push(id);
     }
-    if (ids.length === 0) return;
-    this.look(watched, ids).catch((error) => {
-      const fault = asEchoError(error);
-      if (!fault.retryable)
-        for (const id of ids) for (const waiter of watched.waiters.get(id) ?? []) waiter.reject(fault);
-      // otherwise the connection is lost, and `listening` comes again
-    });
+  }
+
+  private lookAtDue(watched: Watched): void {
+    const ids = [...watched.due];
+    watched.due.clear();
+    for (let i = 0; i < ids.length; i += MOST_PER_LOOK) {
+      const some = ids.slice(i, i + MOST_PER_LOOK);
+      this.look(watched, some).catch((error) => {
+        const fault = asEchoError(error);
+        if (fault.retryable) this.parts.metronome.after(PAUSE_AFTER_FAULT_MS, () => this.nudge(watched, some));
+        else for (const id of some) for (const waiter of watched.waiters.get(id) ?? []) waiter.reject(fault);
+      });
+    }
   }
 
   private async look(watched: Watched, ids: readonly string[]): Promise<void> {
@@ -162,10 +193,13 @@ export class Waits {
     });
   }
 
-  private tell({ waiters }: Watched, id: string, row: Row | undefined): void {
+  private tell(watched: Watched, id: string, row: Row | undefined): void {
     const state = row?.get('state')?.toString();
-    if (state !== undefined && state !== 'done' && state !== 'dead') return; // reprocessed meanwhile
-    for (const waiter of waiters.get(id) ?? []) {
+    if (state !== undefined && state !== 'done' && state !== 'dead') {
+      this.nudge(watched, [id]); // reprocessed between the two looks
+      return;
+    }
+    for (const waiter of watched.waiters.get(id) ?? []) {
       if (!waiter.begun) continue;
       try {
         if (state === 'done') waiter.resolve(resultOf(row!.get('result'), this.parts.codec));

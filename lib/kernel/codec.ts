@@ -8,6 +8,10 @@ export interface TravellingOptions {
   backoff?: JobBackoff;
   timeoutMs?: number;
   keepMs?: number;
+  /** Of a job that a repeating schedule has landed: the schedule's key ... */
+  schedule?: string;
+  /** ... and the slot it stands for, milliseconds since 1970; absent when it was run by hand. */
+  slot?: number;
 }
 
 /** What a payload says to a consumer. */
@@ -76,12 +80,14 @@ function optionsOf(value: unknown): TravellingOptions | undefined {
 /** A payload may come from anybody: only options that make sense are taken from it, one by one. */
 export function travellingOptions(value: unknown): TravellingOptions | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
-  const { attempts, backoff, timeoutMs, keepMs } = value as Record<string, unknown>;
+  const { attempts, backoff, timeoutMs, keepMs, schedule, slot } = value as Record<string, unknown>;
   return {
     attempts: isWhole(attempts, 1) ? attempts : undefined,
     backoff: isJobBackoff(backoff) ? backoff : undefined,
     timeoutMs: isWhole(timeoutMs, 0) ? timeoutMs : undefined,
     keepMs: isWhole(keepMs, 0) ? keepMs : undefined,
+    schedule: typeof schedule === 'string' ? schedule : undefined,
+    slot: isWhole(slot, 0) ? slot : undefined,
   };
 }
 

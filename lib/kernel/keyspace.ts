@@ -18,6 +18,8 @@ export interface QueueKeys {
   readonly dead: string;
   readonly waiting: string;
   readonly paused: string;
+  /** Repeating schedules; score = next slot. */
+  readonly schedules: string;
   /** Effects owed to other queues. */
   readonly outbox: string;
   /** Per queue owed to, the last entry known to be applied there. */
@@ -39,13 +41,30 @@ export interface QueueKeys {
 }
 
 /** Names of the fixed keys a transition can declare. */
-export type KeyName = 'pending' | 'active' | 'schedule' | 'dead' | 'waiting' | 'paused' | 'relayed' | 'leader' | 'base';
+export type KeyName =
+  | 'pending'
+  | 'active'
+  | 'schedule'
+  | 'dead'
+  | 'waiting'
+  | 'paused'
+  | 'schedules'
+  | 'relayed'
+  | 'leader'
+  | 'base';
 
 /** @throws EchoArgumentError unless it is 1 to 200 bytes of UTF-8 without braces, controls or outer blanks */
 export function assertQueueName(name: unknown): asserts name is string {
   if (typeof name !== 'string') throw new EchoArgumentError(`queue name must be a string, got ${typeof name}`);
   const fault = faultOfName(name);
   if (fault) throw new EchoArgumentError(`queue name ${JSON.stringify(name.slice(0, 60))} ${fault}`);
+}
+
+/** @throws EchoArgumentError unless it is what a queue's name could be */
+export function assertScheduleKey(key: unknown): asserts key is string {
+  if (typeof key !== 'string') throw new EchoArgumentError(`a schedule's key must be a string, got ${typeof key}`);
+  const fault = faultOfName(key);
+  if (fault) throw new EchoArgumentError(`a schedule's key, ${JSON.stringify(key.slice(0, 60))}, ${fault}`);
 }
 
 function faultOfName(name: string): string | undefined {
@@ -72,6 +91,7 @@ class Keys implements QueueKeys {
   readonly dead: string;
   readonly waiting: string;
   readonly paused: string;
+  readonly schedules: string;
   readonly outbox: string;
   readonly acknowledged: string;
   readonly relayed: string;
@@ -93,6 +113,7 @@ class Keys implements QueueKeys {
     this.dead = `${base}dead`;
     this.waiting = `${base}waiting`;
     this.paused = `${base}paused`;
+    this.schedules = `${base}schedules`;
     this.outbox = `${base}outbox`;
     this.acknowledged = `${base}outbox:acked`;
     this.relayed = `${base}relayed`;

@@ -3,6 +3,7 @@ import { ModulesContainer } from '@nestjs/core';
 import { EchoMq } from '../engine/echomq.js';
 import { Flows } from '../engine/flows.js';
 import { Jobs } from '../engine/jobs.js';
+import { Schedules } from '../engine/schedules.js';
 import { EchoConfigError } from '../kernel/errors.js';
 import { asyncOptionProviders } from './async-options.js';
 import { Consumers } from './consumers.js';
@@ -17,6 +18,7 @@ import {
   getEchoMqToken,
   getFlowsToken,
   getJobsToken,
+  getSchedulesToken,
   isOptionsToken,
 } from './tokens.js';
 
@@ -60,6 +62,7 @@ function moduleOf(
   const echo = getEchoMqToken(name);
   const jobs = getJobsToken(name);
   const flows = getFlowsToken(name);
+  const schedules = getSchedulesToken(name);
   const consumers = getConsumersToken(name);
   const providers: Provider[] = [
     {
@@ -69,6 +72,7 @@ function moduleOf(
     },
     { provide: jobs, inject: [echo], useFactory: ({ jobs }: EchoMq) => jobs },
     { provide: flows, inject: [echo], useFactory: ({ flows }: EchoMq) => flows },
+    { provide: schedules, inject: [echo], useFactory: ({ schedules }: EchoMq) => schedules },
     {
       provide: consumers,
       // Behind the engine, which makes the instance.
@@ -81,6 +85,7 @@ function moduleOf(
       { provide: EchoMq, useExisting: echo },
       { provide: Jobs, useExisting: jobs },
       { provide: Flows, useExisting: flows },
+      { provide: Schedules, useExisting: schedules },
       { provide: Consumers, useExisting: consumers },
       {
         provide: EchoMqHealthIndicator,

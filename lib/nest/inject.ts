@@ -1,5 +1,5 @@
 import { Inject } from '@nestjs/common';
-import { getConsumersToken, getEchoMqToken, getFlowsToken, getJobsToken } from './tokens.js';
+import { getConsumersToken, getEchoMqToken, getFlowsToken, getJobsToken, getSchedulesToken } from './tokens.js';
 
 type InjectDecorator = PropertyDecorator & ParameterDecorator;
 
@@ -11,6 +11,11 @@ export function InjectJobs(name?: string): InjectDecorator {
 /** Injects the `Flows` of `EchoMqModule.forRoot({ name })`. Without a name, as the class `Flows` does. */
 export function InjectFlows(name?: string): InjectDecorator {
   return Inject(getFlowsToken(name));
+}
+
+/** Injects the `Schedules` of `EchoMqModule.forRoot({ name })`. Without a name, as the class `Schedules` does. */
+export function InjectSchedules(name?: string): InjectDecorator {
+  return Inject(getSchedulesToken(name));
 }
 
 /** Injects the `EchoMq` of `EchoMqModule.forRoot({ name })`. */

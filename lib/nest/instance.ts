@@ -6,6 +6,7 @@ import { EchoMq } from '../engine/echomq.js';
 import type { Handler } from '../engine/handler.js';
 import { type EchoError, EchoRegistrationError } from '../kernel/errors.js';
 import { Consumers, type Launch } from './consumers.js';
+import { DeclaredSchedules } from './declared-schedules.js';
 import type { FoundProcessor } from './discovery.js';
 import { logFailures } from './failure-log.js';
 import { type EchoMqModuleOptions, type SplitOptions, splitOptions } from './module-options.js';
@@ -27,6 +28,7 @@ export class Instance {
   readonly echo: EchoMq;
   readonly logger: Logger;
   private readonly options: SplitOptions;
+  private readonly schedules: DeclaredSchedules;
   private planned: ReadonlyMap<string, Service> = new Map();
 
   /** @throws EchoConfigError for options that make no sense */
@@ -42,6 +44,7 @@ export class Instance {
       onError: engine.onError ?? ((error) => this.tell(error)),
       onReconnected: engine.onReconnected ?? ((awayMs) => this.tellBack(awayMs)),
     });
+    this.schedules = new DeclaredSchedules(this.echo.schedules, this.logger, this.options.pruneSchedules);
   }
 
   /** What its processors serve, by queue, also where this process only enqueues. */
@@ -67,6 +70,22 @@ export class Instance {
     const { consume, autoStart } = this.options;
     this.consumers.open(autoStart);
     if (consume && this.planned.size === 0) this.logger.log('No @Processor found: this process only enqueues');
+  }
+
+  /** Declares what its handlers want to have scheduled. @throws EchoError that no repetition mends */
+  schedule(): Promise<void> | undefined {
+    const { consume, engine } = this.options;
+    if (!consume) return undefined;
+    const declared = this.schedules.declare([...this.planned.values()].map(({ routes }) => routes));
+    if (engine.onBoot !== 'wait') return declared;
+    declared.catch((error) => this.tell(error)); // the server may be away
+    return undefined;
+  }
+
+  /** A module was loaded late. */
+  more(): void {
+    this.consumers.more();
+    this.schedule()?.catch((error) => this.tell(error));
   }
 
   private serviceOf(routes: QueueRoutes): Service {

@@ -78,21 +78,24 @@ export class Lifecycle {
   start(): Promise<void> | undefined {
     if (this.draining !== undefined) return undefined; // closed while it was starting
     this.started = true;
+    const fail = async (error: unknown): Promise<never> => {
+      await this.close();
+      throw error;
+    };
     try {
       for (const instance of this.instances) instance.start();
-      return undefined;
     } catch (error) {
-      return this.close().then(() => {
-        throw error;
-      });
+      return fail(error);
     }
+    return Promise.all(this.instances.map((instance) => instance.schedule())).then(() => undefined, fail);
   }
 
   /** A module has been loaded late. @throws EchoRegistrationError, EchoConfigError when what it brings cannot be served */
   rescan(): void {
     if (!this.opened || this.draining !== undefined) return; // before that, open() finds it
     this.plan();
-    if (this.started) for (const { consumers } of this.instances) consumers.more();
+    if (!this.started) return;
+    for (const instance of this.instances) instance.more();
   }
 
   /** No more claims; resolves when running handlers have ended or been given back. Enqueueing still works. */

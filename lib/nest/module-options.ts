@@ -16,6 +16,11 @@ export interface EchoMqModuleOptions extends EchoMqOptions {
   autoStart?: boolean;
   /** For every queue of this app; weaker than the options on processors. */
   defaults?: ConsumerOptions;
+  /**
+   * True: schedules that an earlier version of this app declared on its handlers, and this one does not, are removed at the start.
+   * Default false: the log names them.
+   */
+  pruneSchedules?: boolean;
   /** Options per queue, stronger than those on the processors: the way to set them from configuration. */
   queues?: Record<string, ConsumerOptions>;
 }
@@ -45,6 +50,7 @@ export interface SplitOptions {
   readonly consume: boolean;
   readonly autoStart: boolean;
   readonly defaults: ConsumerOptions;
+  readonly pruneSchedules: boolean;
   readonly queues: Record<string, ConsumerOptions>;
 }
 
@@ -66,6 +72,7 @@ const KNOWN: Record<Exclude<keyof EchoMqModuleOptions, 'clock'>, true> = {
   consume: true,
   autoStart: true,
   defaults: true,
+  pruneSchedules: true,
   queues: true,
 };
 const KNOWN_NAMES = new Set(Object.keys(KNOWN));
@@ -81,15 +88,17 @@ export function splitOptions(options: EchoMqModuleOptions): SplitOptions {
     consume = true,
     autoStart = true,
     defaults = {},
+    pruneSchedules = false,
     queues = {},
     ...engine
   } = options as EchoMqModuleOptions;
   assertBoolean(consume, 'consume');
   assertBoolean(autoStart, 'autoStart');
+  assertBoolean(pruneSchedules, 'pruneSchedules');
   if (typeof queues !== 'object' || queues === null || Array.isArray(queues)) {
     throw new EchoConfigError("option 'queues' must be an object: the options of each queue under its name");
   }
-  return { engine, consume, autoStart, defaults, queues };
+  return { engine, consume, autoStart, defaults, pruneSchedules, queues };
 }
 
 /** @throws EchoConfigError unless it is a string that is not empty, or absent */

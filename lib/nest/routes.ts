@@ -1,3 +1,4 @@
+import type { ScheduleDeclaration } from '../engine/schedule-calls.js';
 import { validating } from '../engine/validation.js';
 import { EchoConfigError, EchoRegistrationError } from '../kernel/errors.js';
 import { assertQueueName } from '../kernel/keyspace.js';
@@ -6,6 +7,7 @@ import { definitionOf } from './definitions.js';
 import type { FoundProcessor } from './discovery.js';
 import { type BoundHandler, handlerOf } from './handler-call.js';
 import type { Class } from './handler-methods.js';
+import { schedulesOf } from './job-schedule.js';
 
 /** Who runs what of one queue. */
 export interface QueueRoutes {
@@ -16,6 +18,8 @@ export interface QueueRoutes {
   /** Runs every name that stands in no route. */
   readonly otherwise: BoundHandler | undefined;
   readonly processors: readonly FoundProcessor[];
+  /** Jobs that land by themselves. */
+  readonly schedules: readonly ScheduleDeclaration[];
 }
 
 interface Route {
@@ -53,7 +57,15 @@ function tableOf(queue: string, processors: FoundProcessor[]): QueueRoutes {
   const byName = new Map<string, BoundHandler>();
   for (const [name, { handler }] of routes) if (name !== undefined) byName.set(name, validating(definition, handler));
   const otherwise = routes.get(undefined)?.handler;
-  return { queue, definition, byName, otherwise: otherwise && validating(definition, otherwise), processors };
+  const schedules = schedulesOf(queue, processors);
+  return {
+    queue,
+    definition,
+    byName,
+    otherwise: otherwise && validating(definition, otherwise),
+    processors,
+    schedules,
+  };
 }
 
 function routeTo(processor: FoundProcessor, method: string | symbol): Route {

@@ -13,6 +13,11 @@ export function getFlowsToken(name?: string): symbol {
   return tokenOf('flows', name);
 }
 
+/** Of `Schedules`. Without a name also known as the class `Schedules`. */
+export function getSchedulesToken(name?: string): symbol {
+  return tokenOf('schedules', name);
+}
+
 /** Of `EchoMq`. Without a name also known as the class `EchoMq`. */
 export function getEchoMqToken(name?: string): symbol {
   return tokenOf('echomq', name);

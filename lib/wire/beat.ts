@@ -10,11 +10,13 @@ export interface Standing {
   claimable: boolean;
   /** Effects owed to other queues may wait in the outbox. */
   owes: boolean;
+  /** Until a repeating schedule fires. */
+  nextSlotInMs: number | undefined;
 }
 
 /** Queues one `lead` call can look after. */
 export const QUEUES_PER_BEAT = 100;
-const NUMBERS_PER_QUEUE = 6;
+const NUMBERS_PER_QUEUE = 7;
 
 /** One beat for queues of one slot (any queues, when the server is no cluster). @throws EchoError */
 export async function lead(
@@ -33,6 +35,7 @@ export async function lead(
       nextDeadlineInMs: fromZero(n[at + 2]!),
       claimable: n[at + 4] === 1,
       owes: n[at + 5] === 1,
+      nextSlotInMs: fromZero(n[at + 6]!),
     };
   });
 }

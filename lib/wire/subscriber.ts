@@ -9,8 +9,8 @@ import { asEchoError, tagOf } from './faults.js';
 export interface SubscriberEvents {
   /** Something may be claimable. */
   wake(queue: string): void;
-  /** A new earliest time in so many milliseconds. */
-  beat(queue: string, inMs: number): void;
+  /** A new earliest time in so many milliseconds: a job's, or a slot of a repeating schedule. */
+  beat(queue: string, what: 'run' | 'slot', inMs: number): void;
   /** Nobody leads the queue any more. */
   leaderless(queue: string): void;
   /** Something is owed to another queue. */
@@ -33,6 +33,7 @@ interface Channel {
 }
 
 const CANCEL = 'cancel:';
+const SLOT = 'slot:';
 
 /**
  * The one connection on which a process hears of work, however many queues it serves. It has no commands in flight but
@@ -60,8 +61,8 @@ export class Subscriber {
   add(keys: QueueKeys, hears: Hearing): void {
     const channels = this.channelsOf(keys, hears);
     for (const [name, says] of channels) this.channels.set(name, { keys, says });
-    if (this.client === undefined) this.dial();
-    else if (this.up) this.subscribe(this.client, keys, channels);
+    if (this.client === undefined && this.pause === undefined) this.dial();
+    else if (this.client && this.up) this.subscribe(this.client, keys, channels);
   }
 
   remove(keys: QueueKeys, hears: Hearing): void {
@@ -115,6 +116,7 @@ export class Subscriber {
   }
 
   private dial(): void {
+    this.pause = undefined;
     if (this.closed) return;
     const client = this.factory.make('subscriber');
     this.client = client;
@@ -207,7 +209,8 @@ export class Subscriber {
     else if (message === 'relay') this.events.owes(queue);
     else if (message === 'pause') this.events.paused(queue);
     else if (message.startsWith(CANCEL)) this.events.cancelled(queue, message.slice(CANCEL.length));
-    else this.events.beat(queue, Number(message));
+    else if (message.startsWith(SLOT)) this.events.beat(queue, 'slot', Number(message.slice(SLOT.length)));
+    else this.events.beat(queue, 'run', Number(message));
   }
 
   private report(error: unknown): void {

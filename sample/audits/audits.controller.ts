@@ -21,22 +21,21 @@ export class AuditsController {
   @Post()
   @HttpCode(202)
   async start(@Body() body?: { dir?: unknown }) {
-    try {
-      const { id, dir, files } = await this.audits.start(body?.dir);
-      return { id, dir, files, follow: `/audits/${id}` };
-    } catch (error) {
-      if (error instanceof TreeError) throw new BadRequestException(error.message);
-      if (error instanceof EchoError && error.retryable)
-        throw new ServiceUnavailableException('the queue is not available');
-      throw error;
-    }
+    const audit = await this.audits.start(body?.dir).catch(refuse);
+    return { ...audit, follow: `/audits/${audit.id}` };
   }
 
   @Get(':id')
-  show(@Param('id') id: string) {
-    const audit = this.audits.find(id);
+  async show(@Param('id') id: string) {
+    const audit = await this.audits.find(id).catch(refuse);
     if (audit === undefined) throw new NotFoundException(`there is no audit ${id}`);
-    const { dir, files, ended, isOver } = audit;
-    return { id, dir, state: isOver ? 'over' : 'running', progress: { files, ended }, report: audit.report() };
+    return audit;
   }
+}
+
+function refuse(error: unknown): never {
+  if (error instanceof TreeError) throw new BadRequestException(error.message);
+  if (error instanceof EchoError && error.retryable)
+    throw new ServiceUnavailableException('the queue is not available');
+  throw error;
 }

@@ -1,78 +1,57 @@
 import { Injectable } from '@nestjs/common';
-import { Consumers, type Job, Jobs } from 'nestjs-echomq';
-import { DOCUMENTS, type DocumentFacts, type DocumentJob, EXAMINE } from '../documents/document-job.js';
+import { Flows, isJobId, Jobs } from 'nestjs-echomq';
 import { findMarkdown, findTree } from '../documents/tree.js';
 import { Settings } from '../settings.js';
-import { Audit } from './audit.js';
+import { type AuditJob, AuditQueue, auditFlow } from './audit-job.js';
+import type { Report } from './report.js';
 
-const REMEMBERED = 100;
+/** An audit as it stands now. */
+export interface Audit {
+  id: string;
+  dir: string;
+  state: 'running' | 'over' | 'failed';
+  progress: { files: number; ended: number };
+  /** Of one that is over. */
+  report?: Report;
+  /** Why one failed. */
+  reason?: string;
+}
 
-/**
- * Starts audits and follows them. Their state is kept in this process, which is therefore the only one that may serve the
- * queue; with several, keep it where all of them can reach it.
- */
+/** Starts audits and follows them. Their state is on the server, so any process may ask, and none has to live on. */
 @Injectable()
 export class Audits {
-  private readonly audits = new Map<string, Audit>();
-
   constructor(
+    private readonly flows: Flows,
     private readonly jobs: Jobs,
     private readonly settings: Settings,
-    consumers: Consumers,
-  ) {
-    // 'completed' and 'failed' come when the server has taken the outcome: once per job, and once per failed attempt. An
-    // audit that counted in the handler would count a document twice whenever its job runs twice.
-    consumers
-      .on(DOCUMENTS, 'completed', (job, facts) => {
-        this.auditOf(job)?.examined(dataOf(job).file, facts as DocumentFacts);
-      })
-      .on(DOCUMENTS, 'failed', (job, error, outcome) => {
-        if (outcome === 'dead') this.auditOf(job)?.givenUp(dataOf(job).file, reasonOf(error));
-        else this.auditOf(job)?.willBeRetried();
-      });
-  }
+  ) {}
 
   /** @throws TreeError when `dir` cannot be audited, EchoError when the queue cannot be reached */
-  async start(dir: unknown): Promise<Audit> {
+  async start(dir: unknown): Promise<{ id: string; dir: string; files: number }> {
     const tree = await findTree(this.settings.root, dir);
     const files = await findMarkdown(tree);
-    const audit = new Audit(tree, files.length);
-    this.remember(audit); // before the first job can have run
-    try {
-      const data = (file: string): DocumentJob => ({ auditId: audit.id, dir: tree, file });
-      await this.jobs.enqueueMany(
-        DOCUMENTS,
-        files.map((file) => ({ name: EXAMINE, data: data(file) })),
-      );
-    } catch (error) {
-      this.audits.delete(audit.id);
-      throw error;
-    }
-    return audit;
+    const { id } = await this.flows.add(auditFlow(tree, files));
+    return { id, dir: tree, files: files.length };
   }
 
-  find(id: string): Audit | undefined {
-    return this.audits.get(id);
+  /** Undefined when there is none, or none any more: a report is kept for an hour. @throws EchoError */
+  async find(id: string): Promise<Audit | undefined> {
+    const job = isJobId(id) ? await this.jobs.get(AuditQueue, id) : undefined;
+    if (job === undefined) return undefined;
+    const { dir, files } = job.data as AuditJob;
+    const progress = { files, ended: files - (await this.outstanding(id)) };
+    if (job.state === 'dead') return { id, dir, state: 'failed', progress, reason: job.lastError };
+    if (job.state !== 'done') return { id, dir, state: 'running', progress };
+    return { id, dir, state: 'over', progress, report: (await this.jobs.result(AuditQueue, id)) as Report };
   }
 
-  /** Undefined for a job of an audit that is forgotten: left by an earlier run of the app, say. */
-  private auditOf(job: Job): Audit | undefined {
-    return this.audits.get(dataOf(job).auditId);
+  /** Documents that are neither examined nor given up. */
+  outstanding(id: string): Promise<number> {
+    return this.flows.dependencies(AuditQueue, id);
   }
 
-  private remember(audit: Audit): void {
-    this.audits.set(audit.id, audit);
-    for (const [id, { isOver }] of this.audits) {
-      if (this.audits.size <= REMEMBERED) break;
-      if (isOver) this.audits.delete(id);
-    }
+  /** Waits until an audit is over, in whatever process. @throws EchoJobError when it fails */
+  async report(id: string): Promise<Report> {
+    return (await this.jobs.wait(AuditQueue, id, { timeoutMs: Number.POSITIVE_INFINITY })) as Report;
   }
-}
-
-function dataOf(job: Job): DocumentJob {
-  return job.data as DocumentJob;
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

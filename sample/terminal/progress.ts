@@ -1,39 +1,55 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import cliProgress from 'cli-progress';
-import type { Audit } from '../audits/audit.js';
 
 const LOOK_EVERY_MS = 100;
 
+export interface Progress {
+  files: number;
+  /** Asks how many of them are left. */
+  outstanding(): Promise<number>;
+  /** Settles when there is nothing left to look at. */
+  over: Promise<unknown>;
+}
+
 /** Shows how far an audit is, until it is over: a bar in a terminal, a line for every tenth in a file or a pipe. */
-export async function showProgress(audit: Audit): Promise<void> {
-  const show = process.stdout.isTTY ? bar(audit) : lines(audit);
-  show.look();
-  const ticker = setInterval(() => show.look(), LOOK_EVERY_MS);
-  await audit.over;
-  clearInterval(ticker);
-  show.look();
-  show.end();
+export async function showProgress({ files, outstanding, over }: Progress): Promise<void> {
+  const show = process.stdout.isTTY ? bar(files) : lines(files);
+  let running = true;
+  const stop = () => {
+    running = false;
+  };
+  const ended = over.then(stop, stop); // how it ended is for others to tell
+  try {
+    while (running) {
+      show.look(files - (await outstanding()));
+      await Promise.race([ended, sleep(LOOK_EVERY_MS)]);
+    }
+    show.look(files);
+  } finally {
+    show.end();
+  }
 }
 
 interface Display {
-  look(): void;
+  look(ended: number): void;
   end(): void;
 }
 
-function bar(audit: Audit): Display {
+function bar(files: number): Display {
   const format = '  [{bar}] {percentage}%  {value}/{total} documents';
   const shown = new cliProgress.SingleBar({ format, hideCursor: true }, cliProgress.Presets.rect);
-  shown.start(audit.files, 0);
-  return { look: () => shown.update(audit.ended), end: () => shown.stop() };
+  shown.start(files, 0);
+  return { look: (ended) => shown.update(ended), end: () => shown.stop() };
 }
 
-function lines(audit: Audit): Display {
+function lines(files: number): Display {
   let next = 0;
   return {
-    look: () => {
-      const tenths = Math.floor((audit.ended / audit.files) * 10);
+    look: (ended) => {
+      const tenths = Math.floor((ended / files) * 10);
       if (tenths < next) return;
       next = tenths + 1;
-      console.log(`  ${audit.ended}/${audit.files} documents`);
+      console.log(`  ${ended}/${files} documents`);
     },
     end: () => {},
   };

@@ -1,11 +1,10 @@
 import { stripVTControlCharacters } from 'node:util';
-import type { Audit } from '../audits/audit.js';
+import type { Report } from '../audits/report.js';
 
 /** An audit's report as text. */
-export function reportText(audit: Audit): string {
-  const report = audit.report();
+export function reportText(report: Report): string {
   const rows: [string, string][] = [
-    ['files', number(audit.files)],
+    ['files', number(report.files)],
     ['words', number(report.words)],
     ['headings', number(report.headings)],
     ['links', number(report.links)],
@@ -14,7 +13,7 @@ export function reportText(audit: Audit): string {
     ['speed', `${number(report.jobsPerSecond)} jobs/s, ${report.seconds} s`],
   ];
   return [
-    `Audit of ${audit.dir}`,
+    `Audit of ${report.dir}`,
     ...rows.map(([name, value]) => `  ${name.padEnd(14)}${value}`),
     ...examples('Broken links, for example:', report.brokenExamples),
     ...examples('Dead jobs, for example:', report.deadExamples),

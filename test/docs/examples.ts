@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import ts from 'typescript';
 import { type Page, ROOT } from './pages.js';
 
@@ -8,14 +8,16 @@ export interface Example {
   /** Line of the page on which the code begins, from 1. */
   readonly line: number;
   readonly code: string;
+  /** The file of an app that it is: a first line `// src/app.module.ts` says so. Files of a page import each other. */
+  readonly file: string | undefined;
 }
 
 /** In scope of a block that imports nothing: a fragment of an app that has these. */
 const FRAGMENT_SCOPE = [
-  "import { Discard, EchoMq, EchoMqModule, Job, Jobs, Consumers, OnJob, Processor, Snooze } from 'nestjs-echomq';",
+  "import { Discard, EchoMq, EchoMqModule, Job, Jobs, Consumers, Flows, OnJob, Processor, Snooze } from 'nestjs-echomq';",
   "import type { INestApplication } from '@nestjs/common';",
   "import type { TestKit } from 'nestjs-echomq/testing';",
-  'declare const jobs: Jobs, echo: EchoMq, consumers: Consumers, app: INestApplication, kit: TestKit;',
+  'declare const jobs: Jobs, flows: Flows, echo: EchoMq, consumers: Consumers, app: INestApplication, kit: TestKit;',
 ].join(' ');
 
 /** What is not an example stays as it is from one check to the next. */
@@ -28,7 +30,8 @@ export function examplesOf({ path, text }: Page): Example[] {
     if (!/^```ts\b/.test(lines[at]!)) continue;
     const end = lines.indexOf('```', at);
     if (end < 0) throw new Error(`${path}:${at + 1}: this block does not end`);
-    examples.push({ page: path, line: at + 2, code: lines.slice(at + 1, end).join('\n') });
+    const file = /^\/\/ (\S+\.ts)$/.exec(lines[at + 1]!)?.[1];
+    examples.push({ page: path, line: at + 2, code: lines.slice(at + 1, end).join('\n'), file });
     at = end;
   }
   return examples;
@@ -39,7 +42,9 @@ export function faultsOf(examples: readonly Example[]): string[] {
   const sources = new Map(examples.map((example, i) => [fileOf(example, i), { example, text: moduleOf(example) }]));
   const options = compilerOptions();
   const host = ts.createCompilerHost(options);
-  const { readFile, fileExists, getSourceFile } = host;
+  const { readFile, fileExists, getSourceFile, directoryExists } = host;
+  const folders = new Set([...sources.keys()].map(dirname));
+  host.directoryExists = (folder) => folders.has(folder) || directoryExists!.call(host, folder);
   host.fileExists = (file) => sources.has(file) || fileExists.call(host, file);
   host.readFile = (file) => sources.get(file)?.text ?? readFile.call(host, file);
   host.getSourceFile = (file, target, ...rest) => {
@@ -60,9 +65,10 @@ export function faultsOf(examples: readonly Example[]): string[] {
   return faults;
 }
 
-/** A file of its own in the root, so that imports are found as a user's would be. */
-function fileOf({ page, line }: Example, index: number): string {
-  return join(ROOT, `${page.replace(/\W/g, '-')}-${line}-${index}.example.ts`);
+/** A file of its own in the root, so that imports are found as a user's would be; or in a folder of its page's. */
+function fileOf({ page, line, file }: Example, index: number): string {
+  const name = page.replace(/\W/g, '-');
+  return file === undefined ? join(ROOT, `${name}-${line}-${index}.example.ts`) : join(ROOT, name, file);
 }
 
 /** Blank lines in front: a line of the file is then the same line of the page. */

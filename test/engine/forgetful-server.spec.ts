@@ -50,20 +50,26 @@ const ARGS: Record<ScriptName, string[]> = {
   resign: ['p'],
   resume: [],
   retry: ['0', ID, '1', '0', '3', 'e'],
+  schedule_fire: ['k', 'r', '1', '2', '0', '', ''],
+  schedule_get: ['k'],
+  schedule_list: ['0', '10', '1000', '0'],
+  schedule_pause: ['k'],
+  schedule_put: ['k', 'r', '{}', '{}', 'p', '1', '', '0'],
+  schedule_remove: ['k'],
+  schedule_resume: ['k', 'r', '1'],
   sweep: [ID],
   trim: ['0', '10'],
   wait: [ID, '1'],
   watch: [ID],
 };
 
-const DESCRIBED: Record<string, unknown> = { ...transitions };
+const DESCRIBED = Object.values({ ...transitions, list: transitions.list.pending }) as Transition<never, unknown>[];
 
 function keysOf(script: ScriptName): string[] {
   if (script === 'brand') return [keyspace.version, keyspace.nodes];
   if (script === 'node' || script === 'node_return') return [keyspace.nodes, keyspace.nodeOwners];
   if (script === 'lead' || script === 'resign') return [keys.leader, keys.base];
-  if (script === 'list') return [keys.pending, keys.base];
-  return (DESCRIBED[script] as Transition<never, unknown>).keys.map((key) => keys[key]);
+  return DESCRIBED.find(({ name }) => name === script)!.keys.map((key) => keys[key]);
 }
 
 describe('a server that forgets its scripts', () => {

@@ -47,7 +47,7 @@ describe('the command of the sample', () => {
     expect(output).toMatch(/dead jobs +2 \(4 retries\)\n/);
     expect(output).toMatch(/jobs\/s/);
     expect(output).toContain('guide.md -> docs/nowhere.md');
-    expect(output).toContain('ghost.md: ENOENT');
+    expect(output).toContain('ghost.md: Error: ENOENT');
   });
 
   it('ends with 1 and one clear line for a folder that is not there, or has no documents', async () => {

@@ -1,5 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 import { dumpQueue, type QueueDump } from './dump.js';
+import { checkOwed, families } from './family-invariants.js';
 import { QueueView, type Row, stateOf } from './queue-view.js';
 
 /** What a check may be told about a queue that was tampered with on purpose. */
@@ -11,10 +12,10 @@ export interface InvariantOptions {
 type Check = (view: QueueView, ghosts: ReadonlySet<string>) => string[];
 
 /**
- * The invariants of the wire, one function each. Those of flows (I5), of the outbox (I6) and of lanes (I8) join this list
- * with the features they guard.
+ * The invariants of the wire that one queue shows, a function each; the outbox (I6) needs several queues: see
+ * {@link expectInvariantsOf}. Those of lanes (I8) join this list with the features they guard.
  */
-const CHECKS: readonly Check[] = [types, rows, onePlace, membersAndRows, claims, deduplication, counters];
+const CHECKS: readonly Check[] = [types, rows, onePlace, membersAndRows, claims, families, deduplication, counters];
 
 /**
  * Every way in which a dump of one queue breaks the wire's invariants, as sentences that begin with the invariant's number;
@@ -36,6 +37,17 @@ export async function expectInvariants(
   const violations = options.watch ? options.watch.see(dump, options) : checkInvariants(dump, options);
   if (violations.length > 0) throw new Error(`queue ${queue}:\n  ${violations.join('\n  ')}`);
   return dump;
+}
+
+/**
+ * Dumps several queues, which nobody must be using, and throws an Error listing all violations in each of them and of what they
+ * owe each other (I6).
+ */
+export async function expectInvariantsOf(client: Redis | Cluster, queues: readonly string[]): Promise<void> {
+  const dumps: Record<string, QueueDump> = {};
+  for (const queue of queues) dumps[queue] = await expectInvariants(client, queue);
+  const violations = checkOwed(dumps);
+  if (violations.length > 0) throw new Error(`queues ${queues.join(', ')}:\n  ${violations.join('\n  ')}`);
 }
 
 /**

@@ -9,6 +9,16 @@ export interface Place {
 /** The fields of a row, as text. */
 export type Row = Record<string, string>;
 
+/** The records a parent keeps of its children: child id to result, or to error. */
+export const RECORDS = ['processed', 'unsuccessful', 'failed'] as const;
+
+/** What stands in the flow keys of a parent. */
+export interface FamilyView extends Record<(typeof RECORDS)[number], Record<string, string>> {
+  /** `queue|id` of each child. */
+  children: string[];
+  dependencies: string | undefined;
+}
+
 /** The sets a job can stand in, and the state its row must then have; lanes count as pending. */
 const STATE_OF: Record<string, string> = {
   pending: 'pending',
@@ -28,6 +38,8 @@ export class QueueView {
   readonly places = new Map<string, Place[]>();
   /** id -> names of its flow keys (`dependencies`, `children`, ...). */
   readonly flowKeys = new Map<string, string[]>();
+  /** id -> what its flow keys hold. */
+  readonly families = new Map<string, FamilyView>();
   /** Keys that hold another type than the wire says. */
   readonly wrongTypes: string[] = [];
 
@@ -57,11 +69,24 @@ export class QueueView {
 
   private readJob(key: string): void {
     const [, id, flowKey] = key.split(':') as [string, string, string | undefined];
-    if (flowKey !== undefined) return void this.flowKeys.set(id, [...(this.flowKeys.get(id) ?? []), flowKey]);
+    if (flowKey !== undefined) return void this.readFlowKey(key, id, flowKey);
     const held = this.dump[key]!;
     if (!('hash' in held)) return void this.wrongTypes.push(key);
     this.rows.set(id, held.hash);
     if (held.expires) this.expiring.add(id);
+  }
+
+  private readFlowKey(key: string, id: string, name: string): void {
+    this.flowKeys.set(id, [...(this.flowKeys.get(id) ?? []), name]);
+    const none: FamilyView = { children: [], dependencies: undefined, processed: {}, unsuccessful: {}, failed: {} };
+    const family = this.families.get(id) ?? none;
+    this.families.set(id, family);
+    const held = this.dump[key]!;
+    const record = RECORDS.find((one) => one === name);
+    if (name === 'children' && 'set' in held) family.children = held.set;
+    else if (name === 'dependencies' && 'string' in held) family.dependencies = held.string;
+    else if (record && 'hash' in held) family[record] = held.hash;
+    else this.wrongTypes.push(key);
   }
 }
 

@@ -1,11 +1,16 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import { BEGINNING } from '../../lib/kernel/stream-id.js';
+import { Outbox } from '../../lib/wire/outbox.js';
 import type { Transition } from '../../lib/wire/transition.js';
 import * as t from '../../lib/wire/transitions/index.js';
+import { childrenTokens, treeTokens } from '../../lib/wire/tree-tokens.js';
 import { guardLeaks } from '../support/leaks.js';
 import { useServer } from '../support/server.js';
 import { useExecutor } from './executor.js';
+import { waiting } from './family.js';
 import { FAR, Hand, id, PAST } from './hand.js';
 import { timed } from './server-time.js';
+import { node, treeJob } from './tree.js';
 
 const [A, B, C] = [id(1), id(2), id(3)];
 
@@ -75,13 +80,13 @@ describe('a typed call', () => {
   it('promotes and reaps, and leaves out what there is none of', async () => {
     expect(await run(t.promote, { limit: 10 })).toEqual({ moved: 0, nextRunAt: undefined, nextInMs: undefined });
     const sweep = { limit: 10, maxStalls: 0, epoch: '', record: 0 };
-    const nothing = { requeued: 0, died: 0, nextDeadline: undefined, nextInMs: undefined };
+    const nothing = { requeued: 0, died: 0, deadIds: [], nextDeadline: undefined, nextInMs: undefined };
     expect(await run(t.reap, sweep)).toEqual(nothing);
     await queue.scheduled(A, {}, PAST);
     await queue.scheduled(B, {}, FAR);
     await queue.active(C, {}, PAST);
     expect(await run(t.promote, { limit: 10 })).toMatchObject({ moved: 1, nextRunAt: FAR });
-    expect(await run(t.reap, sweep)).toEqual({ ...nothing, died: 1 });
+    expect(await run(t.reap, sweep)).toEqual({ ...nothing, died: 1, deadIds: [C] });
   });
 
   it('reprocesses, removes, cancels, reschedules and trims', async () => {
@@ -98,9 +103,60 @@ describe('a typed call', () => {
         { id: A, delay: '' },
       ]),
     ).toEqual(['ok', 'wrong_state']);
-    const cancelled = await run(t.cancel, [C, id(4), id(9)]);
+    const cancelled = await run(t.cancel, { tree: false, ids: [C, id(4), id(9)] });
     expect(cancelled).toEqual(['removed', 'stopping', 'gone']);
-    expect(await run(t.remove, [A, id(4), id(9)])).toEqual(['ok', 'wrong_state', 'gone']);
+    expect(await run(t.remove, { tree: false, ids: [A, id(4), id(9)] })).toEqual(['ok', 'wrong_state', 'gone']);
+  });
+
+  it('lands a tree, gives a running parent more children, and sends it to wait for them', async () => {
+    const lone = { parent: '', token: '', tokens: treeTokens(treeJob(node(A, {}, [node(B)]))).tokens };
+    expect([await run(t.land, lone), await run(t.land, lone)]).toEqual(['landed', 'exists']);
+    await queue.active(id(5));
+    const given = (token: string, child: string) => {
+      const { tokens } = childrenTokens('q', [treeJob(node(child), { queue: 'q', id: id(5) })]);
+      return { parent: id(5), token, tokens };
+    };
+    expect(await run(t.land, given('9', C))).toBe('stale');
+    expect([await run(t.land, given('1', C)), await run(t.land, given('1', C))]).toEqual(['landed', 'landed']);
+    await expect(run(t.land, given('1', B))).rejects.toMatchObject({ code: 'EMQSTATE' });
+    const held = [id(5), id(5), id(9)].map((jobId) => ({ id: jobId, token: '1' }));
+    expect(await run(t.wait, held)).toEqual(['ok', 'stale', 'gone']);
+  });
+
+  it('watches, and says in words what has become of a job already', async () => {
+    await queue.pending(A);
+    await queue.dead(B);
+    expect(await run(t.watch, [A, B, C])).toEqual(['pending', 'dead', undefined]);
+  });
+
+  it('applies what an outbox holds, and says up to where', async () => {
+    const { connection } = executor.current;
+    await waiting(queue, A, { children: [`r|${B}`] });
+    const other = new Hand(queue.client, executor.current, 'r');
+    await other.active(B, { parent: A, parent_queue: 'q' });
+    await executor.current.run(t.complete, other.keys, {
+      record: 0,
+      items: [{ id: B, token: '1', keepMs: 0, result: Buffer.from([0, 255, 10]) }],
+    });
+    const effects = await new Outbox(connection, other.keys).read(BEGINNING, 10);
+    const last = effects[0]!.id;
+    expect(effects).toEqual([expect.objectContaining({ target: 'q', kind: 'settle' })]);
+    expect(await run(t.apply, { source: 'r', previous: BEGINNING, effects })).toBe(last);
+    expect(await run(t.apply, { source: 'r', previous: last, effects: [] })).toBe(last);
+    const result = await queue.client.hgetBuffer(`${queue.keys.row(A)}:processed`, B);
+    expect(result).toEqual(Buffer.from([0, 255, 10]));
+  });
+
+  it('removes and cancels trees, and says what has to go first', async () => {
+    await waiting(queue, A, { children: [B, C] });
+    await queue.active(B, { parent: A });
+    await queue.pending(C, { parent: A });
+    expect(await run(t.remove, { tree: false, ids: [A] })).toEqual(['wrong_state']);
+    expect(await run(t.remove, { tree: true, ids: [A, B] })).toEqual(['children_first', 'cut_loose']);
+    expect(await run(t.cancel, { tree: true, ids: [C, B, A] })).toEqual(['removed', 'stopping', 'removed']);
+    await waiting(queue, id(5), { children: [B] });
+    expect(await run(t.cancel, { tree: false, ids: [id(5)] })).toEqual(['wrong_state']);
+    expect(await run(t.cancel, { tree: true, ids: [id(5)] })).toEqual(['children_first']);
   });
 
   it('pauses, resumes and passes', async () => {

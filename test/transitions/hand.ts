@@ -20,10 +20,10 @@ const PREFIX_KEYS = {
   brand: [keyspace.version, keyspace.nodes],
 };
 
-const DESCRIBED: Record<string, { readonly keys: readonly KeyName[] } | undefined> = {
-  ...transitions,
-  list: undefined,
-};
+/** By the name of the script. */
+const DESCRIBED: ReadonlyMap<string, { readonly keys: readonly KeyName[] }> = new Map(
+  Object.values({ ...transitions, list: transitions.list.pending }).map((step) => [step.name, step]),
+);
 
 /** The n-th id of a spec; ids sort by n. */
 export function id(n: number): string {
@@ -50,8 +50,7 @@ export class Hand {
   keysOf(name: ScriptName): string[] {
     if (name in PREFIX_KEYS) return PREFIX_KEYS[name as keyof typeof PREFIX_KEYS];
     if (name === 'lead' || name === 'resign') return [this.keys.leader, this.keys.base];
-    if (name === 'list') return [this.keys.pending, this.keys.base];
-    return DESCRIBED[name]!.keys.map((key) => this.keys[key]);
+    return DESCRIBED.get(name)!.keys.map((key) => this.keys[key]);
   }
 
   dump(): Promise<QueueDump> {
@@ -78,6 +77,11 @@ export class Hand {
   dead(jobId: string, fields: Fields = {}): Promise<void> {
     const text = { last_error: 'boom', errors: 1, 'error:1': 'boom' };
     return this.put('dead', 'dead', jobId, { attempts: 1, lease_epoch: '-', ...text, ...fields }, 0);
+  }
+
+  /** Held for its children: see family.ts. */
+  waiting(jobId: string, fields: Fields = {}): Promise<void> {
+    return this.put('waiting', 'awaiting_children', jobId, fields, 0);
   }
 
   /** Completed and kept for a while. */

@@ -1,6 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { FAR, Hand, id, PAST } from './hand.js';
 import { each, NOT_NUMBERS, TOO_LARGE } from './malformed.js';
+import { schedule } from './schedules.js';
 import { msUntil } from './server-time.js';
 import { describeTransition } from './state-table.js';
 
@@ -13,7 +14,7 @@ describeTransition('lead', (table) => {
 
   table.it('takes a free queue for its time to live, and says that it wants nothing', {
     call: ['p1', 10_000],
-    answer: [1, -1, -1, -1, 0],
+    answer: [1, -1, -1, -1, 0, 0, -1],
     changes: { leader: LED },
   });
 
@@ -25,7 +26,7 @@ describeTransition('lead', (table) => {
       await queue.pending(id(4));
     },
     call: ['p1', 10_000],
-    answer: [1, msUntil(FAR), msUntil(FAR + 2), -1, 1],
+    answer: [1, msUntil(FAR), msUntil(FAR + 2), -1, 1, 0, -1],
     changes: { leader: LED },
   });
 
@@ -35,11 +36,15 @@ describeTransition('lead', (table) => {
       await queue.active(id(2), {}, PAST);
     },
     call: ['p1', 10_000],
-    answer: [1, 0, 0, -1, 0],
+    answer: [1, 0, 0, -1, 0, 0, -1],
     changes: { leader: LED },
   });
 
-  table.it('renews its own leadership', { given: ledBy('p1'), call: ['p1', 10_000], answer: [1, -1, -1, -1, 0] });
+  table.it('renews its own leadership', {
+    given: ledBy('p1'),
+    call: ['p1', 10_000],
+    answer: [1, -1, -1, -1, 0, 0, -1],
+  });
 
   table.it("leaves another's leadership alone, and then tells no times", {
     given: async (queue) => {
@@ -49,7 +54,7 @@ describeTransition('lead', (table) => {
       await queue.pending(id(3));
     },
     call: ['p1', 10_000],
-    answer: [0, -1, -1, -1, 1],
+    answer: [0, -1, -1, -1, 1, 0, -1],
   });
 
   table.it('says that nothing of a paused queue is claimable', {
@@ -58,8 +63,70 @@ describeTransition('lead', (table) => {
       await queue.paused();
     },
     call: ['p1', 10_000],
-    answer: [1, -1, -1, -1, 0],
+    answer: [1, -1, -1, -1, 0, 0, -1],
     changes: { leader: LED },
+  });
+
+  const owing = async () => {
+    await table.queue.client.xadd(table.queue.keys.outbox, '*', 'to', 'r', 'kind', 'land', 'nodes', '');
+  };
+  table.it('tells the leader that the queue owes something to others', {
+    given: owing,
+    call: ['p1', 10_000],
+    answer: [1, -1, -1, -1, 0, 1, -1],
+    changes: { leader: LED },
+  });
+
+  table.it('tells nobody else', {
+    given: async () => {
+      await owing();
+      await ledBy('p2')();
+    },
+    call: ['p1', 10_000],
+    answer: [0, -1, -1, -1, 0, 0, -1],
+  });
+
+  table.it('says that nothing is owed any more when all of it was dropped', {
+    given: async (queue) => {
+      const entry = await queue.client.xadd(queue.keys.outbox, '*', 'to', 'r');
+      await queue.client.xdel(queue.keys.outbox, entry!);
+    },
+    call: ['p1', 10_000],
+    answer: [1, -1, -1, -1, 0, 0, -1],
+    changes: { leader: LED },
+  });
+
+  table.it('says how long until the next slot of a repeating schedule', {
+    given: async (queue) => {
+      await schedule(queue, 'b', FAR + 1);
+      await schedule(queue, 'a', FAR);
+    },
+    call: ['p1', 10_000],
+    answer: [1, -1, -1, -1, 0, 0, msUntil(FAR)],
+    changes: { leader: LED },
+  });
+
+  table.it('says 0 for a slot that has passed', {
+    given: (queue) => schedule(queue, 'a', PAST),
+    call: ['p1', 10_000],
+    answer: [1, -1, -1, -1, 0, 0, 0],
+    changes: { leader: LED },
+  });
+
+  table.it('says that a paused schedule has no slot', {
+    given: (queue) => schedule(queue, 'a', 'paused'),
+    call: ['p1', 10_000],
+    answer: [1, -1, -1, -1, 0, 0, -1],
+    changes: { leader: LED },
+  });
+
+  table.it('tells nobody else of slots', {
+    given: async (queue) => {
+      await ledBy('p2')();
+      await schedule(queue, 'a', PAST);
+    },
+    call: ['p1', 10_000],
+    answer: [0, -1, -1, -1, 0, 0, -1],
   });
 
   const given = () => table.queue.pending(id(1));
@@ -88,11 +155,13 @@ describeTransition('lead', (table) => {
     await queues[5]!.client.hset(queues[5]!.keys.leader, 'a', 'b');
     await queues[6]!.client.set(queues[6]!.keys.schedule, 'x');
     await queues[7]!.client.set(queues[7]!.keys.pending, 'x');
+    await queues[8]!.client.set(queues[8]!.keys.outbox, 'x');
+    await queues[9]!.client.set(queues[9]!.keys.schedules, 'x');
     const keys = [...queues.map((one) => one.keys.leader), queues[0]!.keys.base];
     const answer = (await queue.run('lead', ['p1', 10_000], keys)) as number[];
-    const led = queues.map((_, n) => answer[5 * n]);
+    const led = queues.map((_, n) => answer[7 * n]);
     expect(led).toEqual(queues.map((_, n) => (n === 98 || n === 5 ? 0 : 1)));
-    expect(queues.map((_, n) => answer[5 * n + 4])).toEqual(queues.map((_, n) => (n === 3 ? 1 : 0)));
+    expect(queues.map((_, n) => answer[7 * n + 4])).toEqual(queues.map((_, n) => (n === 3 ? 1 : 0)));
     expect(await queues[99]!.dump()).toEqual({ leader: LED });
   });
 });

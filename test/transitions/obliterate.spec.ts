@@ -1,7 +1,8 @@
 import { expect, it } from '@jest/globals';
-import { counted, gone, job } from './changes.js';
-import { type Hand, id } from './hand.js';
+import { counted, gone, job, zset } from './changes.js';
+import { FAR, type Hand, id, PAST } from './hand.js';
 import { each, NOT_NUMBERS, TOO_LARGE } from './malformed.js';
+import { NEVER, schedule } from './schedules.js';
 import { describeTransition } from './state-table.js';
 
 const [A, B, C, D] = [id(1), id(2), id(3), id(4)];
@@ -116,6 +117,44 @@ describeTransition('obliterate', (table) => {
     },
   });
 
+  table.it('removes repeating schedules first, as many as its limit: they would land more jobs', {
+    given: async (queue) => {
+      await idle(queue);
+      await schedule(queue, 'a', PAST);
+      await schedule(queue, 'b', FAR, { last_job: A });
+      await schedule(queue, 'paused', 'paused');
+    },
+    call: [0, 2],
+    answer: 2,
+    changes: {
+      schedules: zset(['paused', NEVER]),
+      'schedule:a': gone,
+      'schedule:b': gone,
+      pending: gone,
+      schedule: gone,
+      paused: PAUSED,
+      [job(A)]: gone,
+      [job(B)]: gone,
+      'metrics:removed': counted(2),
+    },
+  });
+
+  table.it('removes all repeating schedules that are left when no job is', {
+    given: async (queue) => {
+      for (const key of ['a', 'b', 'c', 'd']) await schedule(queue, key, PAST);
+    },
+    call: [0, 1],
+    answer: 0,
+    changes: {
+      schedules: gone,
+      'schedule:a': gone,
+      'schedule:b': gone,
+      'schedule:c': gone,
+      'schedule:d': gone,
+      paused: PAUSED,
+    },
+  });
+
   table.it('leaves the rows of kept results', {
     given: (queue) => queue.done(A),
     call: [0, 1000],
@@ -136,7 +175,7 @@ describeTransition('obliterate', (table) => {
     ...each(['0', '5'], 0, [...NOT_NUMBERS, '2', '-1']),
     ...each(['0', '5'], 1, [...NOT_NUMBERS, ...TOO_LARGE, '0', '-1', '1001']),
   ]);
-  table.refusesTypes([1, 1000], ['pending', 'schedule', 'dead', 'waiting', 'active', 'metrics:removed']);
+  table.refusesTypes([1, 1000], ['pending', 'schedule', 'dead', 'waiting', 'active', 'schedules', 'metrics:removed']);
 
   it('removes 1,500 jobs in bounded steps, down to the pause', async () => {
     const { queue } = table;

@@ -274,7 +274,7 @@ describeTransition('reap', (table) => {
     expect(await queue.run('reap', [1000, 0, THIS, 0])).toEqual([1, 0, -1, -1]);
     await queue.run('claim', [1, 1]);
     await queue.client.zadd(active, PAST, A);
-    expect(await queue.run('reap', [1000, 0, THIS, 0])).toEqual([0, 1, -1, -1]);
+    expect(await queue.run('reap', [1000, 0, THIS, 0])).toEqual([0, 1, -1, -1, Buffer.from(A)]);
     expect(await queue.client.hget(queue.keys.row(A), 'last_error')).toBe('lease lapsed 1 times');
   });
 

@@ -1,6 +1,9 @@
 import type { Arg } from '../../lib/wire/reply.js';
 import type { ScriptName } from '../../lib/wire/transition.js';
+import { give, waiting } from './family.js';
 import { FAR, type Hand, id, PAST } from './hand.js';
+import { schedule } from './schedules.js';
+import { more, node, nodesOf, tree } from './tree.js';
 
 /** A call of each transition that has something to do, in a queue where it has. */
 export interface Sample {
@@ -33,13 +36,47 @@ const keptToo = async (queue: Hand) => {
   await queue.done(id(8));
 };
 
+const [P, Q, R, S, T] = [id(20), id(21), id(22), id(23), id(24)];
+
+/**
+ * Children in every place, some of a parent in another queue: A, a sibling that is dead, of P, which waits; C, asked to stop, of a
+ * parent elsewhere; E of Q, which is dead of it; R runs, and its child has settled; S and T are marked for removal.
+ */
+async function families(queue: Hand): Promise<void> {
+  const elsewhere = { parent: P, parent_queue: 'r' };
+  await queue.pending(A, { parent: P, parent_policy: 'ignore' });
+  await queue.active(B, { parent: P, awaited: 1 }, PAST);
+  await queue.active(C, { cancel: 1, ...elsewhere }, PAST);
+  await queue.scheduled(D, elsewhere);
+  await queue.dead(E, { parent: Q });
+  await queue.lapsed(id(6), { parent: P, parent_policy: 'continue' });
+  await waiting(queue, P, { children: [A, B, id(6), `r|${id(7)}`] }, elsewhere);
+  await queue.dead(Q, { died_of: 'children', parent: P, parent_queue: 'r' });
+  await give(queue, Q, { children: [E, `r|${B}`], failed: { [E]: 'boom' } });
+  await queue.active(R);
+  await give(queue, R, { children: [id(9)], processed: { [id(9)]: 'r' } });
+  await waiting(queue, S, { children: [id(9)] }, { removing: 1 });
+  await queue.pending(T, { removing: 1 });
+  await give(queue, T, { children: [id(9)] });
+  await queue.hungry('p1', 'p2');
+}
+
+/** One that is due, one that is not, one paused, and one that goes on although somebody has deleted its row. */
+const schedules = async (queue: Hand) => {
+  await everything(queue);
+  await schedule(queue, 'due', PAST);
+  await schedule(queue, 'later', FAR, { last_slot: PAST, last_job: A, priority: 3 });
+  await schedule(queue, 'paused', 'paused');
+  await queue.client.zadd(queue.keys.schedules, PAST, 'ghost');
+};
+
 const leased = (expiry: number) => async (queue: Hand) => {
   await queue.client.zadd('{emq}:nodes', expiry, 5);
   await queue.client.hset('{emq}:nodes:owner', 5, 'p1');
 };
 
 const runs = (call: readonly Arg[], given = everything): Sample => ({ given, call, whenFull: 'runs' });
-const refused = (call: readonly Arg[]): Sample => ({ given: everything, call, whenFull: 'refused' });
+const refused = (call: readonly Arg[], given = everything): Sample => ({ given, call, whenFull: 'refused' });
 const reads = (call: readonly Arg[]): Sample => ({ given: everything, call, whenFull: 'reads' });
 
 /** A transition without an entry does not compile. */
@@ -55,29 +92,76 @@ export const SAMPLES: Record<ScriptName, readonly Sample[]> = {
     runs([0, B, 1, 0, 'r']),
     runs([1, B, 1, 600_000, 'r', id(6), 1, 600_000, 'r']),
     runs([0, id(6), 1, 600_000, 'r']),
+    runs([1, B, 1, 0, 'r', C, 1, 0, 'r', id(6), 1, 0, 'r', R, 1, 0, 'r'], families),
   ],
   retry: [
     runs([0, B, 1, 5000, 3, 'e', id(6), 1, 0, 3, 'e']),
     runs([1, id(6), 1, 5000, 1, 'e', C, 1, 5000, 3, 'e']),
     runs([0, B, 1, 0, 3, 'e']),
+    runs([1, B, 1, 0, 1, 'e', C, 1, 0, 3, 'e', R, 1, 0, 1, 'e'], families),
+    runs([0, id(6), 1, 0, 1, 'e'], families),
   ],
-  release: [runs([B, 1, '', C, 1, '']), runs([id(6), 1, '5000', B, 1, '5000'])],
+  release: [runs([B, 1, '', C, 1, '']), runs([id(6), 1, '5000', B, 1, '5000']), runs([C, 1, ''], families)],
   extend: [runs([30_000, B, 1, C, 1])],
   promote: [runs([1000])],
-  reap: [runs([1000, 2, '', 1]), runs([1000, 0, '', 0])],
-  reprocess: [runs([1, E])],
-  remove: [runs([0, A, D, E])],
-  cancel: [runs([0, A, B, D])],
+  reap: [runs([1000, 2, '', 1]), runs([1000, 0, '', 0]), runs([1000, 0, '', 1], families)],
+  reprocess: [runs([1, E]), runs([0, E], families), runs([1, Q], families)],
+  remove: [runs([0, A, D, E]), runs([0, A, D, E], families), runs([1, P], families), runs([1, S, T, E, R], families)],
+  cancel: [runs([0, A, B, D]), runs([0, A, B, D], families), runs([1, P], families), runs([1, S, T, D, C], families)],
   reschedule: [runs([D, '5000']), runs([D, ''])],
-  trim: [runs([0, 1000])],
+  trim: [runs([0, 1000]), runs([0, 1], families), runs([0, 1000], families)],
   pause: [refused([])],
   resume: [runs([], pausedToo)],
-  lead: [runs(['p1', 10_000])],
+  lead: [runs(['p1', 10_000]), runs(['p1', 10_000], schedules)],
   resign: [runs(['p1'])],
   pass: [runs(['p1'])],
-  obliterate: [runs([1, 1000])],
+  obliterate: [runs([1, 1000]), runs([1, 1000], families), runs([1, 1000], schedules)],
+  land: [
+    refused(tree(node(id(30), {}, [node(id(31)), node(id(32), { queue: 'r' })]))),
+    refused(tree(node(id(30))), families),
+    refused(more(R, 1, [node(id(31))]), families),
+    refused(more(R, 1, [node(id(31), { queue: 'r' })]), families),
+  ],
+  wait: [runs([R, 1], families), runs([C, 1], families)],
+  apply: [
+    runs(
+      ['r', '0-0', '5-1', 'settle', P, id(7), 'done', 'fail', 'r', '5-2', 'settle', P, A, 'dead', 'fail', 'e'],
+      families,
+    ),
+    runs(['r', '0-0', '5-1', 'settle', P, id(7), 'dead', 'fail', 'e'], families),
+    runs(
+      ['r', '0-0', '5-1', 'settle', Q, B, 'done', 'fail', 'r', '5-2', 'settle', T, A, 'gone', 'fail', 'e'],
+      families,
+    ),
+    // What came before would wait for ever behind a landing that is refused.
+    runs([
+      'r',
+      '0-0',
+      '5-1',
+      'land',
+      nodesOf({ queue: 'r', id: P }, [node(id(31)), node(A), node(id(33), { queue: 's' })]),
+    ]),
+  ],
+  watch: [runs([A, B]), runs([D, P], families)],
+  schedule_put: [
+    refused(['new', 'r2', 's', '{}', 'p', FAR, '', 0]),
+    refused(['later', 'r2', 's2', '{}', 'p', FAR, '', 0], schedules),
+    refused(['later', 'r2', 's', '{}', 'p2', FAR, '', 1, 'priority', 3], schedules),
+  ],
+  schedule_fire: [
+    refused(['due', 'r', PAST, FAR, 0, id(30), 'p'], schedules),
+    refused(['due', 'r', PAST, FAR, 0, '', ''], schedules),
+    refused(['later', 'r', '', FAR, 0, id(30), 'p'], schedules),
+    runs(['ghost', 'r', PAST, FAR, 0, '', ''], schedules),
+  ],
+  schedule_get: [reads(['later'])],
+  schedule_list: [reads([0, 10, 100_000, 0])],
+  schedule_pause: [runs(['due'], schedules)],
+  schedule_resume: [runs(['paused', 'r', FAR], schedules)],
+  schedule_remove: [runs(['due', 'paused', 'none'], schedules)],
   sweep: [runs([A, id(8)], keptToo)],
   counts: [reads([])],
+  health: [reads([])],
   get: [reads([A, B])],
   list: [reads([0, 10, 100_000])],
   node: [

@@ -89,7 +89,7 @@ function makeTable(name: ScriptName, server: TestServer): Table {
     it(title, row) {
       it(title, async () => {
         await row.given?.(queue);
-        await ear.listen(['beat', ...(row.listening ?? ['p1']).map((process) => `w:${process}`)]);
+        await ear.listen(['beat', 'settled', ...(row.listening ?? ['p1']).map((process) => `w:${process}`)]);
         const before = await queue.dump();
         const answer = await timed(client(), () => answerOf(queue.run(name, row.call, row.keys)));
         const after = await queue.dump();

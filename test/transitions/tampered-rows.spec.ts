@@ -139,7 +139,7 @@ describe('a row that somebody has written to by hand', () => {
   it('is buried for its lapses like any other, counted from none', async () => {
     for (const jobId of BATCH) await queue.active(jobId, {}, PAST);
     await client.hset(queue.keys.row(B), { stalls: 'abc', max_stalls: 'abc' });
-    expect(await queue.run('reap', [1000, 0, '', 1])).toEqual([0, 3, -1, -1]);
+    expect(readable(await queue.run('reap', [1000, 0, '', 1]))).toEqual([0, 3, -1, -1, ...BATCH]);
     expect(await client.hget(queue.keys.row(B), 'last_error')).toBe('lease lapsed 1 times');
   });
 });
@@ -163,7 +163,7 @@ describe('a metric that somebody has set to a word', () => {
     ['retry', ['failed'], (queue) => queue.active(A), [0, A, 1, 0, 1, 'boom'], ['dead']],
     ['release', ['failed'], (queue) => queue.active(A, { cancel: 1 }), [A, 1, ''], [1]],
     ['reap', ['stalled'], (queue) => queue.active(A, {}, PAST), [1000, 2, '', 0], [1, 0, -1, -1]],
-    ['reap', ['stalled', 'failed'], (queue) => queue.active(A, {}, PAST), [1000, 0, '', 0], [0, 1, -1, -1]],
+    ['reap', ['stalled', 'failed'], (queue) => queue.active(A, {}, PAST), [1000, 0, '', 0], [0, 1, -1, -1, A]],
     ['remove', ['removed'], (queue) => queue.pending(A), [0, A], [1]],
     ['cancel', ['removed'], (queue) => queue.pending(A), [0, A], [1]],
     ['trim', ['removed'], (queue) => queue.dead(A), [0, 10], 1],

@@ -15,68 +15,94 @@ interface Claim {
 
 /** A claimer without epochs, and two with. */
 const EPOCHS = ['', 'f00d.a', 'f00d.b'];
-const CROWD = 14;
+
+/** Ids in the order they are minted. Walks through several queues share them. */
+export class Ids {
+  minted = 0;
+
+  next(): string {
+    return id(this.minted++);
+  }
+}
 
 /**
  * Random transitions on one queue, with leases and delays that end by decree. It knows from the history which token may
  * settle, and holds the server to it; the invariants are checked after every step.
  */
 export class Walk {
-  readonly log: string[] = [];
   readonly settled = { right: 0, wrong: 0 };
   private readonly watch = new InvariantWatch();
   private readonly claims = new Map<string, Claim>();
   private readonly tokens: { id: string; token: string }[] = [];
-  private minted = 0;
-  private view = new QueueView({});
+  view = new QueueView({});
 
   constructor(
-    private readonly queue: Hand,
+    readonly queue: Hand,
     private readonly random: Random,
+    private readonly ids = new Ids(),
+    readonly log: string[] = [],
+    private readonly crowd = 14,
   ) {}
 
   async step(): Promise<void> {
+    await this.act();
+    await this.look();
+  }
+
+  async act(): Promise<void> {
     // A crowd is thinned out, so that jobs live through many steps and a dump stays small.
-    if (this.view.rows.size > CROWD) await this.remove();
-    else await this.random.pick(this.steps)();
+    if (this.view.rows.size > this.crowd) await this.random.pick([this.steps.remove, this.steps.complete])();
+    else await this.random.pick(this.choices)();
+  }
+
+  /** Sees what has become of the queue, by a step of its own or by another's. */
+  async look(): Promise<void> {
     const dump = await this.queue.dump();
     this.view = new QueueView(dump);
     expect(this.watch.see(dump)).toEqual([]);
   }
 
-  private readonly steps: (() => Promise<unknown>)[] = [
-    () => this.enqueue(),
-    () => this.enqueue(),
-    () => this.claim(),
-    () => this.claim(),
-    () => this.claim(),
-    () => this.complete(),
-    () => this.retry(),
-    () => this.retry(),
-    () => this.release(),
-    () => this.extend(),
-    () => this.expire('active'),
-    () => this.expire('active'),
-    () => this.expire('schedule'),
-    () => this.run('promote', [this.random.pick([1, 1000])]),
-    () => this.reap(),
-    () => this.reap(),
-    () => this.run('reprocess', [this.random.below(2), ...this.ids()]),
-    () => this.remove(),
-    () => this.cancel(),
-    () =>
+  private readonly steps = {
+    enqueue: () => this.enqueue(),
+    claim: () => this.claim(),
+    complete: () => this.complete(),
+    retry: () => this.retry(),
+    release: () => this.release(),
+    wait: () => this.wait(),
+    extend: () => this.extend(),
+    lapse: () => this.expire('active'),
+    due: () => this.expire('schedule'),
+    promote: () => this.run('promote', [this.random.pick([1, 1000])]),
+    reap: () => this.reap(),
+    reprocess: () => this.run('reprocess', [this.random.below(2), ...this.known('dead')]),
+    remove: () => this.remove(),
+    cancel: () => this.cancel(),
+    reschedule: () =>
       this.run(
         'reschedule',
-        this.ids().flatMap((jobId) => [jobId, this.delay()]),
+        this.known().flatMap((jobId) => [jobId, this.delay()]),
       ),
-    () => this.run('trim', [this.random.below(3), 2]),
-    () => this.run(this.random.chance(0.3) ? 'pause' : 'resume', []),
-    () => this.run('pass', ['p1']),
+    watch: () => this.run('watch', this.known()),
+    trim: () => this.run('trim', [this.random.below(3), 2]),
+    pause: () => this.run(this.random.chance(0.3) ? 'pause' : 'resume', []),
+    pass: () => this.run('pass', ['p1']),
+  };
+
+  private readonly choices: readonly (() => Promise<unknown>)[] = [
+    ...Object.values(this.steps),
+    // more often
+    this.steps.enqueue,
+    this.steps.claim,
+    this.steps.claim,
+    this.steps.retry,
+    this.steps.lapse,
+    this.steps.reap,
+    this.steps.reprocess,
   ];
 
-  private async run(name: Parameters<Hand['run']>[0], args: readonly Arg[]): Promise<Reply> {
+  async run(name: Parameters<Hand['run']>[0], args: readonly Arg[]): Promise<Reply> {
     const answer = await this.queue.run(name, args);
-    this.log.push(`${name} ${JSON.stringify(args)} -> ${JSON.stringify(readable(answer))}`);
+    this.log.push(`${this.queue.queue}: ${name} ${JSON.stringify(args)} -> ${JSON.stringify(readable(answer))}`);
     return answer;
   }
 
@@ -84,16 +110,16 @@ export class Walk {
     const again = [...this.view.rows.keys()];
     const args: Arg[] = [];
     for (let n = this.random.below(3); n >= 0; n--) {
-      const jobId = again.length > 0 && this.random.chance(0.2) ? this.random.pick(again) : id(this.minted++);
+      const jobId = again.length > 0 && this.random.chance(0.2) ? this.random.pick(again) : this.ids.next();
       const priority = this.random.below(3) - 1;
       args.push(jobId, 'p', this.delay(), ...(priority === 0 ? [0] : [1, 'priority', priority]));
     }
     await this.run('enqueue', args);
   }
 
-  private async claim(): Promise<void> {
+  async claim(count = 1 + this.random.below(3)): Promise<void> {
     const epoch = this.random.pick(EPOCHS);
-    const flat = (await this.run('claim', [60_000, 1 + this.random.below(3), epoch, 'p1'])) as Buffer[];
+    const flat = (await this.run('claim', [60_000, count, epoch, 'p1'])) as Buffer[];
     const width = epoch === '' ? 3 : 4;
     for (let i = 0; i < flat.length; i += width) {
       const attempts = String(flat[i + 2]);
@@ -103,8 +129,7 @@ export class Walk {
     }
   }
 
-  private async complete(): Promise<void> {
-    const items = this.held();
+  async complete(items = this.held()): Promise<void> {
     const kept = this.random.chance(0.3) ? 600_000 : 0;
     const before = this.view.rows;
     const answer = await this.run('complete', [
@@ -116,7 +141,7 @@ export class Walk {
       const { id: jobId, token } = items[n]!;
       const repeat = done.has(jobId) && this.claims.get(jobId)?.token === token;
       if (repeat) expect(code).toBe(1);
-      else if (this.judge(items[n]!, code === 1) && kept > 0) done.set(jobId, {});
+      else if (this.judge(items[n]!, code === 1) && (kept > 0 || before.get(jobId)?.awaited)) done.set(jobId, {});
     });
   }
 
@@ -135,14 +160,33 @@ export class Walk {
     for (const [n, code] of answer.entries()) this.judge(items[n]!, code === 1);
   }
 
+  private async wait(): Promise<void> {
+    const items = this.held();
+    const answer = (await this.run(
+      'wait',
+      items.flatMap(({ id: jobId, token }) => [jobId, token]),
+    )) as number[];
+    for (const [n, code] of answer.entries()) this.judge(items[n]!, code === 1);
+  }
+
   /** Holds the server to the history, and closes the claim. Answers whether it was open. */
   private judge({ id: jobId, token }: { id: string; token: string }, accepted: boolean): boolean {
-    const claim = this.claims.get(jobId);
-    const right = claim?.open === true && claim.token === token;
+    const right = this.holds({ id: jobId, token });
     expect({ jobId, token, accepted }).toEqual({ jobId, token, accepted: right });
     this.settled[right ? 'right' : 'wrong']++;
-    if (right) claim.open = false;
+    if (right) this.claims.get(jobId)!.open = false;
     return right;
+  }
+
+  /** Does this token name the open claim of the job? */
+  holds({ id: jobId, token }: { id: string; token: string }): boolean {
+    const claim = this.claims.get(jobId);
+    return claim?.open === true && claim.token === token;
+  }
+
+  /** All open claims. */
+  open(): { id: string; token: string }[] {
+    return [...this.claims].filter(([, claim]) => claim.open).map(([jobId, { token }]) => ({ id: jobId, token }));
   }
 
   private async extend(): Promise<void> {
@@ -150,24 +194,28 @@ export class Walk {
     const args = items.flatMap(({ id: jobId, token }) => [jobId, token]);
     const answer = (await this.run('extend', [60_000, ...args])) as number[];
     answer.forEach((code, n) => {
-      const { id: jobId, token } = items[n]!;
-      const claim = this.claims.get(jobId);
-      const right = claim?.open === true && claim.token === token;
+      const { id: jobId } = items[n]!;
+      const right = this.holds(items[n]!);
       expect({ jobId, code, known: code > 0 || code === -2 }).toEqual({ jobId, code, known: right });
       if (code > 0) expect(this.view.rows.get(jobId)?.state).toBe('active');
     });
   }
 
   private async expire(set: 'active' | 'schedule'): Promise<void> {
-    const members = [...this.view.places].filter(([, [place]]) => place!.key === set).map(([jobId]) => jobId);
+    const members = this.standing(set);
     if (members.length === 0) return;
     const jobId = this.random.pick(members);
     await this.queue.client.zadd(this.queue.keys[set], 'XX', PAST, jobId);
     this.log.push(`${set}: the time of ${jobId} is over`);
   }
 
+  /** Who stands in a set. */
+  standing(set: string): string[] {
+    return [...this.view.places].filter(([, [place]]) => place!.key === set).map(([jobId]) => jobId);
+  }
+
   /** Sweeps of the same server run, and now and then of a later one. */
-  private async reap(): Promise<void> {
+  async reap(): Promise<void> {
     const run = this.random.chance(0.1) ? 'beef.x' : 'f00d.x';
     await this.run('reap', [this.random.pick([1, 1000]), 2, run, this.random.pick([0, 1])]);
     const { rows } = new QueueView(await this.queue.dump());
@@ -179,15 +227,14 @@ export class Walk {
     }
   }
 
-  private async remove(): Promise<void> {
-    const ids = this.ids();
-    const answer = (await this.run('remove', [0, ...ids])) as number[];
+  async remove(ids = this.known(), tree = this.random.below(2)): Promise<void> {
+    const answer = (await this.run('remove', [tree, ...ids])) as number[];
     for (const [n, code] of answer.entries()) this.forget(ids[n]!, code === 1);
   }
 
   private async cancel(): Promise<void> {
-    const ids = this.ids();
-    const answer = (await this.run('cancel', [0, ...ids])) as number[];
+    const ids = this.known();
+    const answer = (await this.run('cancel', [this.random.below(2), ...ids])) as number[];
     for (const [n, code] of answer.entries()) this.forget(ids[n]!, code === 1);
   }
 
@@ -196,18 +243,19 @@ export class Walk {
   }
 
   /** Tokens to settle with: most of them current, some long outgrown, some never given out. */
-  private held(): { id: string; token: string }[] {
-    const open = [...this.claims].filter(([, claim]) => claim.open);
-    const current = open.map(([jobId, { token }]) => ({ id: jobId, token }));
+  held(): { id: string; token: string }[] {
+    const current = this.open();
     return Array.from({ length: 1 + this.random.below(3) }, () => {
       if (current.length > 0 && this.random.chance(0.7)) return this.random.pick(current);
       if (this.tokens.length > 0 && this.random.chance(0.7)) return this.random.pick(this.tokens.slice(-30));
-      return { id: this.ids()[0]!, token: this.random.pick(['0', '99', '1@f00d.c', '2@beef.a', '']) };
+      return { id: this.known()[0]!, token: this.random.pick(['0', '99', '1@f00d.c', '2@beef.a', '']) };
     });
   }
 
-  private ids(): string[] {
-    const known = [...this.view.rows.keys(), id(this.random.below(this.minted + 1))];
+  /** Some ids, most of them of jobs that are there; of those in one set, where some are and it is named. */
+  private known(set?: string): string[] {
+    const members = set === undefined || this.random.chance(0.3) ? [] : this.standing(set);
+    const known = members.length > 0 ? members : [...this.view.rows.keys(), id(this.random.below(this.ids.minted + 1))];
     return Array.from({ length: 1 + this.random.below(2) }, () => this.random.pick(known));
   }
 

@@ -1,0 +1,62 @@
+import { checkedOptions, type ScheduleDeclaration, type ScheduleOptions } from '../engine/schedule-calls.js';
+import { show } from '../kernel/arguments.js';
+import { EchoRegistrationError } from '../kernel/errors.js';
+import { assertScheduleKey } from '../kernel/keyspace.js';
+import { checkedTimes, type ScheduleTimes } from '../kernel/schedule-spec.js';
+import type { FoundProcessor } from './discovery.js';
+
+/** Data that may be undefined may be left out. */
+type DataOfSchedule<Data> = undefined extends Data ? { data?: Data } : { data: Data };
+
+/**
+ * When jobs land for a handler by themselves: `{ cron, tz }` or `{ everyMs }`, with what becomes of missed and overlapping slots,
+ * options for the jobs, and their data.
+ */
+export type JobSchedule<Data = unknown> = ScheduleTimes &
+  ScheduleOptions &
+  DataOfSchedule<Data> & {
+    /** Names it in its queue. Default: the job's name. */
+    key?: string;
+  };
+
+/** @throws EchoRegistrationError naming the place, for a schedule that makes no sense or is never due */
+export function declarationOf(place: string, name: string, given: unknown): ScheduleDeclaration {
+  if (typeof given !== 'object' || given === null) {
+    throw new EchoRegistrationError(
+      `@OnJob on ${place}: behind the name comes a schedule, { cron, tz } or { everyMs }, got ${show(given)}`,
+    );
+  }
+  const { key = name, data, ...rest } = given as JobSchedule;
+  const { cron, tz, everyMs, ...options } = rest as { cron?: string; tz?: string; everyMs?: number } & ScheduleOptions;
+  const said = Object.entries({ cron, tz, everyMs }).filter(([, value]) => value !== undefined);
+  const times = Object.fromEntries(said) as unknown as ScheduleTimes;
+  try {
+    assertScheduleKey(key);
+    checkedTimes(times);
+    checkedOptions(options);
+  } catch (error) {
+    throw new EchoRegistrationError(`@OnJob on ${place}: ${(error as Error).message}`);
+  }
+  return { key, times, name, data, options };
+}
+
+/** What the processors of a queue declare. @throws EchoRegistrationError naming both places that declare one key */
+export function schedulesOf(queue: string, processors: readonly FoundProcessor[]): ScheduleDeclaration[] {
+  const places = new Map<string, string>();
+  const declarations: ScheduleDeclaration[] = [];
+  for (const { type, module, handlers } of processors) {
+    for (const { method, schedule } of handlers) {
+      if (schedule === undefined) continue;
+      const place = `${type.name}.${String(method)} in ${module}`;
+      const taken = places.get(schedule.key);
+      if (taken !== undefined) {
+        throw new EchoRegistrationError(
+          `queue '${queue}': schedule '${schedule.key}' is declared by ${taken} and by ${place}: give one of them another key`,
+        );
+      }
+      places.set(schedule.key, place);
+      declarations.push(schedule);
+    }
+  }
+  return declarations;
+}

@@ -1,0 +1,26 @@
+import type { Redis } from 'ioredis';
+
+/**
+ * The longest of several calls, in ms that the server computed. SLOWLOG shows time that passed, in which a busy machine may have
+ * done something else.
+ */
+export class LongestCall {
+  ms = 0;
+
+  constructor(private readonly client: Redis) {}
+
+  readonly around = async <T>(call: () => Promise<T>): Promise<T> => {
+    const before = await this.spent();
+    const answer = await call();
+    this.ms = Math.max(this.ms, (await this.spent()) - before);
+    return answer;
+  };
+
+  private async spent(): Promise<number> {
+    const info = await this.client.info('cpu');
+    const of = (name: string) => Number(new RegExp(`^used_cpu_${name}_main_thread:(.*)`, 'm').exec(info)?.[1]);
+    const own = of('user') + of('sys');
+    if (Number.isNaN(own)) throw new Error(`the server does not say what its main thread has spent:\n${info}`);
+    return own * 1000;
+  }
+}
