@@ -244,7 +244,8 @@ export class EchoMq {
 
   private async finish(): Promise<void> {
     if (this.connection.isUp) {
-      const answered = this.enqueuer.idle().then(() => this.flows.rest()); // what a flow owes is relayed behind its landing
+      // What a flow owes is relayed behind its landing; a job that somebody waits for here may just have ended.
+      const answered = this.enqueuer.idle().then(() => Promise.all([this.flows.rest(), this.waits.lastLook()]));
       await this.metronome.within(LAST_ANSWERS_MS, answered);
     }
     this.flows.stop();

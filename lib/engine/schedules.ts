@@ -60,6 +60,7 @@ interface Prepared {
 }
 
 const PAGE_BYTES = 8_000_000;
+const DECLARATION = new Set(['key', 'times', 'name', 'data', 'options']);
 const LIST_OPTIONS = new Set(['offset', 'limit']);
 const MOST_PER_PAGE = 1000;
 /** What it was counted from was changed under it, so often. */
@@ -77,6 +78,8 @@ export class Schedules {
   private readonly drafts: Drafts;
   /** The keys that this process has declared, by queue. */
   private readonly declared = new Map<string, ReadonlySet<string>>();
+  /** What is being declared until the server takes it, by queue. */
+  private readonly kept = new Map<string, readonly ScheduleDeclaration[]>();
   private stopped = false;
 
   /** @internal */
@@ -133,23 +136,25 @@ export class Schedules {
   }
 
   /**
-   * @internal the same for a process that runs whatever the server says: what it cannot take now is told, and tried again until
-   * it can. Resolves after the first try, `done` being called then or later. @throws EchoError that no repetition mends
+   * @internal the same for a process that runs whatever the server says: what it does not take now is told, and tried again until
+   * it does. Resolves after the first try, `done` being called then or later. @throws EchoArgumentError for what makes no sense
    */
   async keepDeclared(
     queue: string | Queue,
     declarations: readonly ScheduleDeclaration[],
     done: (answer: DeclareAnswer) => Promise<void>,
   ): Promise<void> {
+    const name = queueName(queue);
+    this.kept.set(name, declarations);
     let answer: DeclareAnswer;
     try {
       answer = await this.declare(queue, declarations);
     } catch (error) {
-      const fault = asEchoError(error);
+      if (error instanceof EchoArgumentError) throw error;
       if (this.stopped) return;
-      if (!fault.retryable) throw fault;
-      this.parts.fault(fault);
+      if (declarations.length > 0) this.parts.fault(asEchoError(error)); // without any, nobody is waiting for it
       this.parts.metronome.after(TRY_AGAIN_MS, () => {
+        if (this.kept.get(name) !== declarations) return; // a module that was loaded late has added to them
         this.keepDeclared(queue, declarations, done).catch((error) => this.parts.fault(asEchoError(error)));
       });
       return;
@@ -258,7 +263,8 @@ export class Schedules {
   }
 
   private async prepare(queue: string | Queue, declaration: ScheduleDeclaration): Promise<Prepared> {
-    const { key, name, data, options } = declaration;
+    assertKnownKeys(declaration, DECLARATION, "a schedule's declaration");
+    const { key, name, data, options } = declaration as ScheduleDeclaration;
     assertScheduleKey(key);
     const times = checkedTimes(declaration.times);
     const { rules, landing } = checkedOptions(options);

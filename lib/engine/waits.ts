@@ -84,6 +84,17 @@ export class Waits {
     this.nudge(watched, [...watched.waiters.keys()]);
   }
 
+  /** Tells those whose jobs have ended by now. */
+  async lastLook(): Promise<void> {
+    const looks: Promise<void>[] = [];
+    for (const watched of this.queues.values()) {
+      const ids = [...watched.waiters].filter(([, same]) => [...same].some(({ begun }) => begun)).map(([id]) => id);
+      for (let i = 0; i < ids.length; i += MOST_PER_LOOK)
+        looks.push(this.look(watched, ids.slice(i, i + MOST_PER_LOOK)));
+    }
+    await Promise.allSettled(looks);
+  }
+
   stop(): void {
     this.closed = true;
     const error = new EchoStateError('this EchoMq was closed before the job ended; the job goes on');

@@ -12,7 +12,7 @@ export interface CronTimes {
 
 /** On a grid that is counted from 1970, and so the same for every process: with 3,600,000 on the hour. */
 export interface IntervalTimes {
-  /** Milliseconds, from 50. */
+  /** Milliseconds, from 50 to a hundred years. */
   everyMs: number;
 }
 
@@ -39,6 +39,7 @@ export interface ScheduleRules {
 }
 
 const SHORTEST_MS = 50;
+const LONGEST_MS = 3_153_600_000_000;
 const MOST_CAUGHT_UP = 100;
 const CRON_KEYS = new Set(['cron', 'tz']);
 const INTERVAL_KEYS = new Set(['everyMs']);
@@ -61,7 +62,7 @@ export function checkedTimes(times: unknown): FullTimes {
   }
   assertKnownKeys(times, INTERVAL_KEYS, what);
   const { everyMs } = times;
-  assertInteger(everyMs, "option 'everyMs'", SHORTEST_MS);
+  assertInteger(everyMs, "option 'everyMs'", SHORTEST_MS, LONGEST_MS);
   return { everyMs };
 }
 

@@ -16,8 +16,8 @@ export class DeclaredSchedules {
   ) {}
 
   /**
-   * Those that it has not declared before. Resolves when the server has them, or cannot take them now: then they are tried again.
-   * @throws EchoError that no repetition mends
+   * Those that it has not declared before. Resolves when the server has them, or does not take them now: they are tried again.
+   * @throws EchoArgumentError for data that does not fit
    */
   async declare(served: readonly QueueRoutes[]): Promise<void> {
     const news = served.filter(({ queue, schedules }) => !isDeepStrictEqual(this.known.get(queue), schedules));

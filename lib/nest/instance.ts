@@ -72,7 +72,7 @@ export class Instance {
     if (consume && this.planned.size === 0) this.logger.log('No @Processor found: this process only enqueues');
   }
 
-  /** Declares what its handlers want to have scheduled. @throws EchoError that no repetition mends */
+  /** Declares what its handlers want to have scheduled. @throws EchoArgumentError for data that does not fit */
   schedule(): Promise<void> | undefined {
     const { consume, engine } = this.options;
     if (!consume) return undefined;

@@ -45,7 +45,7 @@ export function OnJob(name?: string): MethodDecorator;
  * declared when the app has started, by every process that consumes; declared again as it is, its next run does not move.
  * @throws EchoRegistrationError for a schedule that makes no sense or is never due
  */
-export function OnJob(name: string, schedule: JobSchedule): MethodDecorator;
+export function OnJob(name: string, schedule: JobSchedule | undefined): MethodDecorator;
 /**
  * The same, checked by the compiler: the queue must declare the name, and the method's first parameter take the `Job` with
  * its data, or that data itself (behind `@JobData()`). The class must be a `@Processor` of that queue, or the boot fails.
@@ -58,7 +58,7 @@ export function OnJob<Outputs, Name extends keyof Outputs & string>(
 export function OnJob<Inputs, Outputs, Name extends keyof Inputs & keyof Outputs & string>(
   queue: Queue<Inputs, Outputs>,
   name: Name,
-  schedule: JobSchedule<Inputs[Name]>,
+  schedule: JobSchedule<Inputs[Name]> | undefined,
 ): TypedHandlerDecorator<Outputs[Name], Name>;
 export function OnJob(...given: unknown[]): MethodDecorator {
   return (target: object, method: string | symbol, descriptor: PropertyDescriptor | undefined) => {

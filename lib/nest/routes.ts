@@ -7,7 +7,7 @@ import { definitionOf } from './definitions.js';
 import type { FoundProcessor } from './discovery.js';
 import { type BoundHandler, handlerOf } from './handler-call.js';
 import type { Class } from './handler-methods.js';
-import { schedulesOf } from './job-schedule.js';
+import { schedulesOf } from './queue-schedules.js';
 
 /** Who runs what of one queue. */
 export interface QueueRoutes {

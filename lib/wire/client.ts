@@ -182,6 +182,7 @@ abstract class LibraryClient<C extends Redis | Cluster> {
 
 class RedisClient extends LibraryClient<Redis> implements Client {
   readonly cluster = false;
+  private ending = false;
 
   override async connect(): Promise<void> {
     await super.connect();
@@ -227,9 +228,10 @@ class RedisClient extends LibraryClient<Redis> implements Client {
   }
 
   destroy(): void {
-    // An ended client would only start the timer that waits for its socket to close.
+    // An ended client would only start the timer that waits for its socket to close, and each call listens to the socket anew.
     if (this.client.status === 'end') return;
-    this.client.disconnect();
+    if (!this.ending) this.client.disconnect();
+    this.ending = true;
     // disconnect() says goodbye and waits for the other side; a silent one would keep the socket for minutes.
     this.socket?.destroy();
   }

@@ -56,6 +56,22 @@ describeWithProcess('a cluster of three nodes', () => {
     expect(new Set(owners)).toEqual(new Set([0, 1, 2]));
   });
 
+  it('fires repeating schedules on all of its nodes, one that is declared while the leader sleeps too', async () => {
+    const [leader, other] = [await connect(), await connect()];
+    const ran = new Map<string, Set<number>>(QUEUES.map((queue) => [queue, new Set()]));
+    for (const queue of QUEUES) {
+      leader.consume(queue, {}, (job) => void ran.get(queue)!.add(job.slot!.getTime()));
+    }
+    await Promise.all(QUEUES.map(parked));
+    await Promise.all(QUEUES.map((queue) => other.jobs.schedule(queue, 'k', { everyMs: 100 }, 'tick')));
+    await until(() => [...ran.values()].every(({ size }) => size >= 3), { what: 'three slots of each' });
+    for (const queue of QUEUES) {
+      expect(await other.schedules.remove(queue, 'k')).toBe(true);
+      await until(async () => (await other.jobs.counts(queue)).active === 0, { what: 'its jobs to end' });
+      await expectInvariants(client, queue);
+    }
+  });
+
   it.each(QUEUES)('does every operation on queue %s', async (queue) => {
     const { jobs } = await connect();
     const many = await jobs.enqueueMany(queue, [

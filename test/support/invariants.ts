@@ -2,6 +2,7 @@ import type { Cluster, Redis } from 'ioredis';
 import { dumpQueue, type QueueDump } from './dump.js';
 import { checkOwed, families } from './family-invariants.js';
 import { QueueView, type Row, stateOf } from './queue-view.js';
+import { schedules } from './schedule-invariants.js';
 
 /** What a check may be told about a queue that was tampered with on purpose. */
 export interface InvariantOptions {
@@ -15,7 +16,17 @@ type Check = (view: QueueView, ghosts: ReadonlySet<string>) => string[];
  * The invariants of the wire that one queue shows, a function each; the outbox (I6) needs several queues: see
  * {@link expectInvariantsOf}. Those of lanes (I8) join this list with the features they guard.
  */
-const CHECKS: readonly Check[] = [types, rows, onePlace, membersAndRows, claims, families, deduplication, counters];
+const CHECKS: readonly Check[] = [
+  types,
+  rows,
+  onePlace,
+  membersAndRows,
+  claims,
+  families,
+  deduplication,
+  counters,
+  schedules,
+];
 
 /**
  * Every way in which a dump of one queue breaks the wire's invariants, as sentences that begin with the invariant's number;

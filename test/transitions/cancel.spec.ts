@@ -83,7 +83,7 @@ describeTransition('cancel', (table) => {
     [],
     ['0'],
     ['1'],
-    ...each(['0', A], 0, [...NOT_NUMBERS, '2', '-1']),
+    ...each(['0', A], 0, [...NOT_NUMBERS, '3', '-1']),
   ]);
   table.refusesTypes([0, A], ['pending', 'schedule', 'metrics:removed'], given);
 

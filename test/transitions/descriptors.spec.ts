@@ -155,8 +155,13 @@ describe('a typed call', () => {
     expect(await run(t.remove, { tree: true, ids: [A, B] })).toEqual(['children_first', 'cut_loose']);
     expect(await run(t.cancel, { tree: true, ids: [C, B, A] })).toEqual(['removed', 'stopping', 'removed']);
     await waiting(queue, id(5), { children: [B] });
+    expect(await run(t.remove, { tree: true, first: true, ids: [id(5), id(5)] })).toEqual([
+      'children_first',
+      'children_first',
+    ]);
+    expect(await run(t.cancel, { tree: true, first: true, ids: [id(5)] })).toEqual(['children_first']);
     expect(await run(t.cancel, { tree: false, ids: [id(5)] })).toEqual(['wrong_state']);
-    expect(await run(t.cancel, { tree: true, ids: [id(5)] })).toEqual(['children_first']);
+    expect(await run(t.cancel, { tree: true, ids: [id(5)] })).toEqual(['removed']);
   });
 
   it('pauses, resumes and passes', async () => {

@@ -6,8 +6,8 @@ import { FlowWalk } from './flow-walk.js';
 import { Hand } from './hand.js';
 import { Random } from './random.js';
 
-const STEPS = 700;
-const ALWAYS = [201, 207];
+const STEPS = 500;
+const ALWAYS = [317, 346];
 /** Two walks that are always the same, and one that never is; ECHOMQ_SEED repeats that one. */
 const SEEDS = [...ALWAYS, Number(process.env.ECHOMQ_SEED ?? Date.now() % 2 ** 31)];
 
@@ -16,20 +16,24 @@ describe('families in two queues, and a relay between them, in any order', () =>
   const executor = useExecutor(server);
   guardLeaks();
 
-  it.each(SEEDS)('keep the invariants, and no parent is left waiting (seed %i)', async (seed) => {
-    const client = server.client();
-    const queues = ['q', 'r'].map((name) => new Hand(client, executor.current, name));
-    const walk = new FlowWalk(queues, new Random(seed));
-    let n = 0;
-    try {
-      for (; n < STEPS; n++) await walk.step();
-      await walk.finish();
-    } catch (error) {
-      const steps = walk.log.slice(-25).join('\n  ');
-      throw new Error(`ECHOMQ_SEED=${seed}, step ${n}: ${(error as Error).message}\n  ${steps}`);
-    }
-    const least = ALWAYS.includes(seed) ? 1 : 0;
-    const unmet = Object.entries(walk.met).filter(([, times]) => times < least);
-    expect({ unmet, met: walk.met }).toEqual({ unmet: [], met: walk.met });
-  });
+  it.each(SEEDS)(
+    'keep the invariants, and no parent is left waiting (seed %i)',
+    async (seed) => {
+      const client = server.client();
+      const queues = ['q', 'r'].map((name) => new Hand(client, executor.current, name));
+      const walk = new FlowWalk(queues, new Random(seed));
+      let n = 0;
+      try {
+        for (; n < STEPS; n++) await walk.step();
+        await walk.finish();
+      } catch (error) {
+        const steps = walk.log.slice(-25).join('\n  ');
+        throw new Error(`ECHOMQ_SEED=${seed}, step ${n}: ${(error as Error).message}\n  ${steps}`);
+      }
+      const least = ALWAYS.includes(seed) ? 1 : 0;
+      const unmet = Object.entries(walk.met).filter(([, times]) => times < least);
+      expect({ unmet, met: walk.met }).toEqual({ unmet: [], met: walk.met });
+    },
+    120_000,
+  );
 });

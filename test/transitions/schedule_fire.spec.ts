@@ -142,6 +142,7 @@ describeTransition('schedule_fire', (table) => {
     call: [...item({ key: 'ghost' }), ...item({ key: 'string', id: B })],
     answer: [-1, -1, msUntil(FAR)],
     changes: { schedules: zset(['k', FAR]) },
+    reachable: false,
   });
 
   table.it('leaves a job alone whose id is taken, and moves on', {

@@ -29,6 +29,7 @@ describeTransition('schedule_get', (table) => {
     },
     call: ['k'],
     answer: [inMs(0), String(FAR), []],
+    reachable: false,
   });
 
   table.refusesTypes(['k'], ['schedules']);

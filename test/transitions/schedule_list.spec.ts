@@ -61,6 +61,7 @@ describeTransition('schedule_list', (table) => {
     given: async (queue) => void (await queue.client.zadd(queue.keys.schedules, PAST, 'ghost')),
     call: [0, 10, 1000, 1],
     answer: [inMs(0), 1, -1, ['ghost', String(PAST), []]],
+    reachable: false,
   });
 
   table.refuses('refuses pages that make no sense', () => some(table.queue), [

@@ -18,9 +18,9 @@ export class LongestCall {
 
   private async spent(): Promise<number> {
     const info = await this.client.info('cpu');
-    const of = (name: string) => Number(new RegExp(`^used_cpu_${name}_main_thread:(.*)`, 'm').exec(info)?.[1]);
-    const own = of('user') + of('sys');
-    if (Number.isNaN(own)) throw new Error(`the server does not say what its main thread has spent:\n${info}`);
-    return own * 1000;
+    // Older servers know only of all their threads together.
+    const of = (name: string) => new RegExp(`^used_cpu_${name}(?:_main_thread)?:(.*)`, 'gm');
+    const seconds = (name: string) => Number([...info.matchAll(of(name))].at(-1)?.[1]);
+    return (seconds('user') + seconds('sys')) * 1000;
   }
 }

@@ -227,14 +227,14 @@ export class Walk {
     }
   }
 
-  async remove(ids = this.known(), tree = this.random.below(2)): Promise<void> {
+  async remove(ids = this.known(), tree = this.random.below(3)): Promise<void> {
     const answer = (await this.run('remove', [tree, ...ids])) as number[];
     for (const [n, code] of answer.entries()) this.forget(ids[n]!, code === 1);
   }
 
   private async cancel(): Promise<void> {
     const ids = this.known();
-    const answer = (await this.run('cancel', [this.random.below(2), ...ids])) as number[];
+    const answer = (await this.run('cancel', [this.random.below(3), ...ids])) as number[];
     for (const [n, code] of answer.entries()) this.forget(ids[n]!, code === 1);
   }
 

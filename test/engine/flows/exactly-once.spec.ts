@@ -157,7 +157,7 @@ describe('what one queue owes another', () => {
     for (const worker of workers.slice(2)) worker.send({ type: 'end' });
     const end = async () => {
       // What the two had in hand comes back when its lease lapses; by hand, so that nobody waits for it.
-      const active = await stage.control.zrange('emq:{kids}:active', 0, -1);
+      const active = await stage.control.zrange('emq:{kids}:active', 0, '-1');
       for (const child of active) await stage.control.zadd('emq:{kids}:active', 'XX', '1', child);
       await echo.jobs.reap('kids', { maxStalls: 1_000 });
       for (const worker of workers.slice(2)) worker.send({ type: 'end' });

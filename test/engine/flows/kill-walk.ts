@@ -45,7 +45,7 @@ export class Walker {
 async function expire(client: Redis | Cluster, queues: readonly string[]): Promise<void> {
   for (const queue of queues) {
     await client.del(`emq:{${queue}}:leader`);
-    for (const id of await client.zrange(`emq:{${queue}}:active`, 0, -1)) {
+    for (const id of await client.zrange(`emq:{${queue}}:active`, 0, '-1')) {
       await client.zadd(`emq:{${queue}}:active`, 'XX', '1', id);
     }
   }
@@ -86,7 +86,6 @@ export async function walkThroughKills(ground: Ground, { queues, flow, all, ende
     await current.kill();
     await expire(client, queues);
     current = await standby;
-    console.log(point, stopped, Math.round(performance.now()));
     if (!stopped) {
       await current.kill();
       return point;

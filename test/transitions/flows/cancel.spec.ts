@@ -101,6 +101,18 @@ describeTransition('cancel', (table) => {
       changes: { [job(P)]: fields({ removing: '1' }) },
     });
 
+    for (const more of [{}, { removing: 1 }]) {
+      table.it(
+        `says of a ${state} parent (${JSON.stringify(more)}) that its children go first, however often a first call is sent`,
+        {
+          given: parent(state, more),
+          call: [2, P, P],
+          answer: [3, 3],
+          changes: { [job(P)]: fields({ removing: '1' }) },
+        },
+      );
+    }
+
     table.it(`takes a marked ${state} parent when it is named again`, {
       given: parent(state, { removing: 1 }),
       call: [1, P],

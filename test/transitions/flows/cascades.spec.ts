@@ -130,7 +130,7 @@ describe('what becomes of a child', () => {
   });
 
   it('goes up any number of levels: so many in one step, the rest owed to the queue itself', async () => {
-    const levels = 2_500;
+    const levels = 1_600;
     const level = (n: number) => id(1_000 + n);
     await q.active(C, { parent: level(0) });
     const building: Promise<unknown>[] = [];
@@ -160,8 +160,8 @@ describe('what becomes of a child', () => {
   });
 
   it('that dies and comes back in steps too large for one arrives all the same', async () => {
-    // 30 children of chains of 100: together more than one step reaches.
-    const chains = 30;
+    // 12 children of chains of 100: together more than one step reaches.
+    const chains = 12;
     const depth = 100;
     const at = (chain: number, n: number) => id(10_000 + chain * 1_000 + n);
     const building: Promise<unknown>[] = [];

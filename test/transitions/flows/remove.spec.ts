@@ -96,6 +96,18 @@ describeTransition('remove', (table) => {
       changes: { [job(P)]: fields({ removing: '1' }) },
     });
 
+    for (const more of [{}, { removing: 1 }]) {
+      table.it(
+        `says of a ${state} parent (${JSON.stringify(more)}) that its children go first, however often a first call is sent`,
+        {
+          given: parent(state, some, more),
+          call: [2, P, P],
+          answer: [3, 3],
+          changes: { [job(P)]: fields({ removing: '1' }) },
+        },
+      );
+    }
+
     table.it(`takes a marked ${state} parent when it is named again, also with children outstanding`, {
       given: parent(state, some, { removing: 1 }),
       call: [1, P],
@@ -120,7 +132,7 @@ describeTransition('remove', (table) => {
       await queue.pending(C, tiesTo('fail'));
       await queue.dead(S);
     },
-    call: [1, C, S],
+    call: [2, C, S],
     answer: [1, 1],
     changes: { pending: gone, dead: gone, [job(C)]: gone, [job(S)]: gone, 'metrics:removed': counted(2) },
   });
