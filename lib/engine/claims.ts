@@ -31,6 +31,8 @@ export interface Claimant {
   isOpen(): boolean;
   take(rows: ClaimedRow[], sentAt: number): void;
   giveBackReady(): void;
+  /** Sends what was settled: it goes before a claim, or the server would see more jobs held than there are slots. */
+  settle(): void;
   /** Something is to be sent at the end of this turn. */
   mark(): void;
   /** A claim has been answered, one way or the other. */
@@ -214,6 +216,7 @@ export class Claims {
     const sentAt = host.clock.monotonic();
     this.owed ??= sentAt;
     const call = { leaseMs, count, epoch: host.epoch(keys), process: host.process };
+    this.claimant.settle();
     host.inScope(() =>
       host.executor.run(claim, keys, call).then(
         (rows) => this.arrive({ rows, count, sentAt }),

@@ -89,6 +89,7 @@ export class Consumer extends Events<ConsumerEvents> {
       isOpen,
       take: (rows, sentAt) => this.take(rows, sentAt),
       giveBackReady: () => this.giveBackReady(),
+      settle: () => this.settler.flush(),
       mark: () => host.mark(this),
       answered: () => this.conditions.changed(),
       fault,
