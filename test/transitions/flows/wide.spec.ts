@@ -35,7 +35,7 @@ describeWithProcess('a parent of 20,000 children', () => {
     await q.run('pass', ['p1']); // the first call of a connection pays for its beginning
   });
 
-  /** No call so far has taken the server too long. */
+  /** No call so far has taken the server too long; with ECHOMQ_FIGURES it says how long. */
   const short = (what: string) => {
     if (process.env.ECHOMQ_FIGURES) process.stderr.write(`${what}: at most ${call.ms.toFixed(1)} ms\n`);
     expect({ what, tooLong: call.ms > MOST_MS ? call.ms : false }).toEqual({ what, tooLong: false });
