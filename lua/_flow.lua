@@ -20,7 +20,7 @@ local MOST_HOPS = 500 -- from parent to parent, upwards, in one step; the rest i
 
 local function flows(base, record, now)
   local queue = string.match(base, '{(.*)}:$')
-  local flow = { died = 0 }
+  local flow = { fallen = {} }
   local wakes, owes, hops = false, false, 0
   local unnamed = {} -- rows of dead parents that have lost a child they may have named
   local tell
@@ -115,7 +115,7 @@ local function flows(base, record, now)
     call('ZREM', base .. 'waiting', id)
     call('HSET', row, 'died_of', 'children')
     bury(base, id, row, p.attempts or '0', 'child ' .. from .. '|' .. child .. ': ' .. text, record or 0, now or server_ms())
-    flow.died = flow.died + 1
+    flow.fallen[#flow.fallen + 1] = id
     upwards(id, p, 'dead', call('HGET', row, 'last_error'))
   end
 
@@ -365,13 +365,14 @@ local function flows(base, record, now)
   end
   flow.land_children = land_children
 
-  -- The last words of a step: counts, wake-ups, and that something is owed.
+  -- The last words of a step: counts, wake-ups, who died of its children, and that something is owed.
   function flow.finish()
     for row in pairs(unnamed) do name_failure(row) end
-    count(base, 'failed', flow.died)
+    count(base, 'failed', #flow.fallen)
     count(base, 'enqueued', landed)
     if wakes and call('EXISTS', base .. 'paused') == 0 then wake(base) end
     if earliest then announce_if_earlier(base, earliest[1], schedule, now) end
+    for _, id in ipairs(flow.fallen) do redis.pcall(PUBLISH, base .. 'beat', 'died:' .. id) end
     if owes then redis.pcall(PUBLISH, base .. 'beat', 'relay') end
   end
 

@@ -14,7 +14,7 @@ export interface Led {
   readonly keys: QueueKeys;
   readonly settings: { readonly maxStalls: number };
   claimable(): void;
-  /** Jobs that a reap has buried. */
+  /** Jobs that a step has buried without their handlers' word. */
   buried(ids: readonly string[]): void;
   /** Sends, and if the queue's consumer is idle here, has it claim right behind. */
   behind<T>(send: () => T): T;
@@ -151,6 +151,12 @@ export class Beat {
     else if (this.beating) {
       duty.heard[what] = Math.min(duty.heard[what] ?? Number.POSITIVE_INFINITY, this.now() + inMs);
     }
+  }
+
+  /** A parent has died of its child: of the processes that hear it, the one that leads tells. */
+  died(queue: string, id: string): void {
+    const duty = this.duties.get(queue);
+    if (duty?.leads) duty.queue.buried([id]);
   }
 
   /** Something is owed to another queue. Whoever comes to lead later is told by its first beat. */

@@ -25,8 +25,8 @@ export interface ConsumerEvents {
   /** An attempt failed; `outcome` says where the job went. */
   failed: [job: Job, error: unknown, outcome: Where];
   /**
-   * A job died: a handler here used up its attempts or discarded it, or its lease lapsed too often, which the one process
-   * that leads the queue tells. Of deaths by hand (`jobs.retry`, `jobs.reap`) the caller knows.
+   * A job died: a handler here used up its attempts or discarded it; or its lease lapsed too often, or it died of its child,
+   * which the one process that leads the queue tells. Of deaths by hand (`jobs.retry`, `jobs.reap`) the caller knows.
    */
   dead: [job: DeadJob];
   /** Nobody here handles jobs of this name: it was put back for a while, uncharged. */

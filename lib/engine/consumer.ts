@@ -184,7 +184,7 @@ export class Consumer extends Events<ConsumerEvents> {
     return this.claims.owedSince;
   }
 
-  /** @internal its lead has found their leases lapsed too often; they lie in the morgue */
+  /** @internal their leases lapsed too often, or they died of a child: they lie in the morgue, and this process leads */
   buried(ids: readonly string[]): void {
     if (!this.heard('dead')) return;
     const { executor, codec } = this.host;

@@ -196,6 +196,10 @@ export class Pump implements ConsumerHost, SubscriberEvents {
     this.pulse.owes(queue);
   }
 
+  died(queue: string, id: string): void {
+    this.pulse.died(queue, id);
+  }
+
   cancelled(queue: string, id: string): void {
     this.consumers.get(queue)?.cancelled(id);
   }

@@ -37,6 +37,7 @@ interface Watched {
   readonly due: Set<string>;
   /** Nothing is missed from now on; false again only when it is no longer followed. */
   heard: Promise<void>;
+  isHeard: boolean;
   nowHeard(): void;
 }
 
@@ -80,8 +81,9 @@ export class Waits {
   listening(queue: string): void {
     const watched = this.queues.get(queue);
     if (watched === undefined) return;
+    if (watched.isHeard) this.nudge(watched, [...watched.waiters.keys()]);
+    watched.isHeard = true;
     watched.nowHeard();
-    this.nudge(watched, [...watched.waiters.keys()]);
   }
 
   /** Tells those whose jobs have ended by now. */
@@ -123,7 +125,7 @@ export class Waits {
       const heard = new Promise<void>((resolve) => {
         nowHeard = resolve;
       });
-      watched = { keys, waiters: new Map(), due: new Set(), heard, nowHeard };
+      watched = { keys, waiters: new Map(), due: new Set(), heard, isHeard: false, nowHeard };
       this.queues.set(keys.queue, watched);
       this.parts.follow(keys);
     }

@@ -16,6 +16,8 @@ export interface SubscriberEvents {
   /** Something is owed to another queue. */
   owes(queue: string): void;
   cancelled(queue: string, id: string): void;
+  /** A parent has died of one of its children. */
+  died(queue: string, id: string): void;
   paused(queue: string): void;
   /** A job that somebody waits for has ended. */
   settled(queue: string, id: string): void;
@@ -33,6 +35,7 @@ interface Channel {
 }
 
 const CANCEL = 'cancel:';
+const DIED = 'died:';
 const SLOT = 'slot:';
 
 /**
@@ -208,6 +211,7 @@ export class Subscriber {
     else if (message === 'lead') this.events.leaderless(queue);
     else if (message === 'relay') this.events.owes(queue);
     else if (message === 'pause') this.events.paused(queue);
+    else if (message.startsWith(DIED)) this.events.died(queue, message.slice(DIED.length));
     else if (message.startsWith(CANCEL)) this.events.cancelled(queue, message.slice(CANCEL.length));
     else if (message.startsWith(SLOT)) this.events.beat(queue, 'slot', Number(message.slice(SLOT.length)));
     else this.events.beat(queue, 'run', Number(message));

@@ -203,12 +203,19 @@ describe('whoever waits for a job', () => {
     const echo = await stage.connect();
     const work = serve(echo);
     const { id } = await echo.jobs.enqueue('q', 'job', { hold: true, answer: 'first' });
+    const other = await echo.jobs.enqueue('q', 'job', { hold: true, answer: 'other' });
+    const others = echo.jobs.wait('q', other.id); // so that the channel is there, and nothing is looked at for its sake
+    await waited(other.id);
     const again = echo.jobs.enqueueAndWait('q', 'job', { answer: 'second' }, { id });
     await waited(id);
+    const ended = await echo.jobs.enqueue('q', 'job', { answer: 'ended' }, { keepMs: 60_000 });
+    await until(async () => (await echo.jobs.get('q', ended.id))?.state === 'done', { what: 'it to end' });
+    expect(await echo.jobs.enqueueAndWait('q', 'job', { answer: 'anew' }, { id: ended.id })).toBe('ended');
     work.end();
     expect(await again).toBe('first');
+    expect(await others).toBe('other');
     expect(await echo.jobs.enqueueAndWait('q', 'job', { answer: 'third' }, { id })).toBe('first');
-    expect((await echo.jobs.counts('q')).metrics).toMatchObject({ enqueued: 1, completed: 1 });
+    expect((await echo.jobs.counts('q')).metrics).toMatchObject({ enqueued: 3, completed: 3 });
   });
 
   it('may wait inside a handler', async () => {

@@ -168,6 +168,7 @@ describeTransition('apply', (table) => {
     },
     hears: [
       ['settled', P],
+      ['beat', `died:${P}`],
       ['beat', 'relay'],
     ],
   });
@@ -270,7 +271,10 @@ describeTransition('apply', (table) => {
       'metrics:enqueued': counted(3),
       'metrics:failed': counted(1),
     },
-    hears: [['beat', 'relay']],
+    hears: [
+      ['beat', `died:${A}`],
+      ['beat', 'relay'],
+    ],
   });
 
   for (const policy of ['ignore', 'continue', 'hold']) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { Discard, type EchoMq, type FlowNode, type Job, type ParentPolicy } from '../../../lib/core.js';
+import { type DeadJob, Discard, type EchoMq, type FlowNode, type Job, type ParentPolicy } from '../../../lib/core.js';
 import { until } from '../../support/until.js';
 import { latch } from '../jobs/stage.js';
 import { Diary, node, useFlowStage } from './stage.js';
@@ -43,6 +43,21 @@ describe.each([
     expect(await echo.flows.children('q', id)).toEqual(report);
     expect(diary.count('parent')).toBe(0);
     await expect(echo.jobs.result('q', id)).rejects.toMatchObject({ code: 'ECHO_JOB_DEAD' });
+  });
+
+  it("is told, and so is its parent's, with the jobs and the reasons", async () => {
+    const echo = await stage.connect();
+    const told: DeadJob[] = [];
+    for (const queue of new Set(['q', kids])) echo.consume(queue, {}, dies).on('dead', (job) => told.push(job));
+    for (const queue of new Set(['q', kids])) {
+      await until(() => stage.control.exists(`emq:{${queue}}:leader`), { what: `${queue} to be led` });
+    }
+    const added = await echo.flows.add(node('q', 'parent', [node(kids, 'bad')]));
+    await until(() => told.length === 2, { what: 'both deaths' });
+    const [bad, parent] = [...told].sort((a, b) => (a.name < b.name ? -1 : 1));
+    expect(bad).toMatchObject({ queue: kids, name: 'bad', attempt: 1, reason: 'bad is broken' });
+    const reason = `child ${kids}|${bad!.id}: bad is broken`;
+    expect(parent).toMatchObject({ queue: 'q', id: added.id, name: 'parent', attempts: 0, attempt: 0, reason });
   });
 
   it('is ignored under `ignore`: the parent runs when all have settled, and is told', async () => {

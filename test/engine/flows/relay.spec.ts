@@ -105,6 +105,25 @@ describe('what a queue owes others', () => {
     expect(diary.count('parent')).toBe(1);
   });
 
+  it('is counted once where children run again, because their queue has lost that they had run', async () => {
+    const { echo, secondLook } = await skewed();
+    const children = [...kids('a', 'b'), node('slow', 'slow')];
+    const { id } = await echo.flows.add(node('q', 'parent', children, kept));
+    const diary = new Diary();
+    diary.serve(echo, ['kids']);
+    await until(async () => (await echo.flows.dependencies('q', id)) === 1, { what: 'two to count' });
+    await stage.control.del(...(await stage.control.keys('emq:{kids}:*')));
+    secondLook();
+    await until(() => diary.names.length === 4, { what: 'both to run again' });
+    await until(async () => (await unapplied(stage.control, ['q', 'kids'])).length === 0, {
+      what: 'all to be applied',
+    });
+    expect(await echo.flows.dependencies('q', id)).toBe(1);
+    diary.serve(echo, ['q', 'slow']);
+    await echo.jobs.wait('q', id);
+    expect(diary.count('parent')).toBe(1);
+  });
+
   it('goes on after everything was lost, under the same process', async () => {
     const { echo } = await skewed();
     const diary = new Diary();

@@ -89,6 +89,9 @@ function declare(table: Table, ending: Ending, arrival: Arrival, policy: Policy)
   };
   const counts = { ...ending.counts, failed: (ending.counts.failed ?? 0) + (falls ? 1 : 0) };
   const wakes = released || ending.wakes === true;
+  const hears: [channel: string, message: string][] = [];
+  if (wakes) hears.push(['w:p1', '']);
+  if (falls) hears.push(['beat', `died:${P}`]);
 
   table.it(`under ${policy}, ${ending.what} ${arrival.title}`, {
     given: async (queue) => {
@@ -106,7 +109,7 @@ function declare(table: Table, ending: Ending, arrival: Arrival, policy: Policy)
       ...metrics(counts, arrival.parent === 'done'),
       ...(wakes ? { hungry: gone } : {}),
     },
-    hears: wakes ? [['w:p1', '']] : [],
+    hears,
   });
 }
 

@@ -127,6 +127,7 @@ describeTransition('retry', (table) => {
         'metrics:failed': counted(2),
         'stream:completions': { stream: [entry(C, '1', 'boom'), entry(P, '0', told)] },
       },
+      hears: [['beat', `died:${P}`]],
     });
   }
 
@@ -149,6 +150,7 @@ describeTransition('retry', (table) => {
       ...familyChanges('q', P, { children: [C, S] }, { children: [C, S], failed: { [C]: 'boom', [S]: 'bang' } }),
       'metrics:failed': counted(3),
     },
+    hears: [['beat', `died:${P}`]],
   });
 
   table.it('wakes somebody for a released parent and a job put back together', {
