@@ -119,6 +119,7 @@ describe('what a queue owes others', () => {
       what: 'all to be applied',
     });
     expect(await echo.flows.dependencies('q', id)).toBe(1);
+    expect((await echo.jobs.get('q', id))?.state).toBe('awaiting_children');
     diary.serve(echo, ['q', 'slow']);
     await echo.jobs.wait('q', id);
     expect(diary.count('parent')).toBe(1);
