@@ -7,6 +7,7 @@ import { asEchoError } from '../wire/faults.js';
 import { Outbox, type OwedEffect } from '../wire/outbox.js';
 import { apply } from '../wire/transitions/index.js';
 import type { Metronome } from './metronome.js';
+import { byTarget, calls, mayOweMore, sizeOf } from './owed-calls.js';
 
 export interface RelayHost {
   readonly executor: Executor;
@@ -21,8 +22,6 @@ export interface RelayHost {
 const FIRST_READ = 16;
 const MOST_PER_READ = 100;
 const BYTES_PER_READ = 4_000_000;
-const MOST_PER_CALL = 100;
-const MOST_BYTES_PER_CALL = 2_000_000;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 4000;
 /** In a cluster the node of one target may be away, and the others must not wait for it. */
@@ -233,41 +232,4 @@ export class Relay {
     }
     return lane;
   }
-}
-
-/** A landing may go on in other queues, and a death upwards; a child that is done at most brings its parent's turn. */
-function mayOweMore({ kind, values }: OwedEffect): boolean {
-  return kind !== 'settle' || values[2]?.toString() !== 'done';
-}
-
-function sizeOf({ values }: OwedEffect): number {
-  return values.reduce((sum, value) => sum + value.length, 0);
-}
-
-function byTarget(effects: readonly OwedEffect[]): Map<string, OwedEffect[]> {
-  const found = new Map<string, OwedEffect[]>();
-  for (const effect of effects) {
-    const same = found.get(effect.target);
-    if (same === undefined) found.set(effect.target, [effect]);
-    else same.push(effect);
-  }
-  return found;
-}
-
-/** In order, each small enough for one call; a landing, which may write 500 jobs, goes alone. */
-function* calls(effects: readonly OwedEffect[]): Generator<OwedEffect[]> {
-  let call: OwedEffect[] = [];
-  let bytes = 0;
-  for (const effect of effects) {
-    const size = sizeOf(effect);
-    const alone = effect.kind === 'land';
-    if (call.length > 0 && (alone || call.length === MOST_PER_CALL || bytes + size > MOST_BYTES_PER_CALL)) {
-      yield call;
-      call = [];
-      bytes = 0;
-    }
-    call.push(effect);
-    bytes += alone ? MOST_BYTES_PER_CALL : size;
-  }
-  if (call.length > 0) yield call;
 }

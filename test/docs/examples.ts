@@ -9,7 +9,7 @@ export interface Example {
   readonly line: number;
   readonly code: string;
   /** The file of an app that it is: a first line `// src/app.module.ts` says so. Files of a page import each other. */
-  readonly file: string | undefined;
+  readonly file?: string | undefined;
 }
 
 /** In scope of a block that imports nothing: a fragment of an app that has these. */

@@ -136,7 +136,13 @@ describe('handles for a loop of your own', () => {
 
   it('reap: gives back, counts, and buries past maxStalls; says when to come again', async () => {
     const jobs = await open();
-    expect(await jobs.reap('q')).toEqual({ requeued: 0, died: 0, deadIds: [], nextDeadline: undefined, nextInMs: undefined });
+    expect(await jobs.reap('q')).toEqual({
+      requeued: 0,
+      died: 0,
+      deadIds: [],
+      nextDeadline: undefined,
+      nextInMs: undefined,
+    });
     const running = await started(jobs);
     const none = await jobs.reap('q');
     expect(none).toMatchObject({ requeued: 0, died: 0 });
