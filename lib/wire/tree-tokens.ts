@@ -19,6 +19,8 @@ interface Budget {
 }
 
 const MOST_AT_ONCE = 1000;
+/** Of a wide family: its step has thousands of names to write as well. */
+const MOST_OF_MANY = 250;
 const MOST_IN_AN_ENTRY = 500;
 const MOST_BYTES = 4_000_000;
 const MOST_BYTES_IN_AN_ENTRY = 1_000_000;
@@ -26,15 +28,19 @@ const MOST_BYTES_IN_AN_ENTRY = 1_000_000;
 /** The tokens of a tree, and whether something of it is left to be relayed. The form is described in lua/_flow.lua. */
 export function treeTokens(root: TreeJob): { tokens: Arg[]; owes: boolean } {
   const writer = new Writer();
-  const tokens = writer.node(root, { jobs: MOST_AT_ONCE - 1, bytes: MOST_BYTES });
+  const tokens = writer.node(root, { jobs: atOnce(root.children) - 1, bytes: MOST_BYTES });
   return { tokens, owes: writer.owes };
 }
 
 /** The same for more children of a parent that is there already. */
 export function childrenTokens(queue: string, children: readonly TreeJob[]): { tokens: Arg[]; owes: boolean } {
   const writer = new Writer();
-  const tokens = writer.children(queue, children, { jobs: MOST_AT_ONCE, bytes: MOST_BYTES });
+  const tokens = writer.children(queue, children, { jobs: atOnce(children), bytes: MOST_BYTES });
   return { tokens, owes: writer.owes };
+}
+
+function atOnce(children: readonly TreeJob[]): number {
+  return children.length > MOST_AT_ONCE ? MOST_OF_MANY : MOST_AT_ONCE;
 }
 
 class Writer {

@@ -2,15 +2,11 @@ import { describe, expect, it } from '@jest/globals';
 import { type DeadJob, Discard, type EchoMq, type FlowNode, type Job, type ParentPolicy } from '../../../lib/core.js';
 import { until } from '../../support/until.js';
 import { latch } from '../jobs/stage.js';
-import { Diary, node, useFlowStage } from './stage.js';
+import { Diary, node, stateOf, useFlowStage } from './stage.js';
 
 const dies = (job: Job) => {
   throw new Discard(`${job.name} is broken`);
 };
-
-async function stateOf(echo: EchoMq, queue: string, id: string, state: string): Promise<void> {
-  await until(async () => (await echo.jobs.get(queue, id))?.state === state, { what: `${id} to be ${state}` });
-}
 
 describe.each([
   ['its own queue', 'q'],

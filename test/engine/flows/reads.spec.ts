@@ -1,15 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
-import { type ChildrenReport, Discard, type EchoMq, type FlowTree, type Job, jsonCodec } from '../../../lib/core.js';
+import { type ChildrenReport, Discard, type FlowTree, type Job, jsonCodec } from '../../../lib/core.js';
 import { until } from '../../support/until.js';
 import { numbers } from '../jobs/stage.js';
-import { Diary, node, useFlowStage } from './stage.js';
+import { Diary, node, stateOf, useFlowStage } from './stage.js';
 
 /** Names, as nested lists. */
 const shape = ({ job, children }: FlowTree): unknown => [job?.name, ...children.map(shape)];
-
-async function stateOf(echo: EchoMq, queue: string, id: string, state: string): Promise<void> {
-  await until(async () => (await echo.jobs.get(queue, id))?.state === state, { what: `${id} to be ${state}` });
-}
 
 describe('what is known of a flow', () => {
   const stage = useFlowStage();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { Discard, type EchoMq, type Job } from '../../../lib/core.js';
+import { Discard, type Job } from '../../../lib/core.js';
 import { until } from '../../support/until.js';
-import { Diary, node, useFlowStage } from './stage.js';
+import { Diary, node, stateOf, useFlowStage } from './stage.js';
 
 /** Jobs by these names die, until they are mended. */
 class Broken {
@@ -19,10 +19,6 @@ class Broken {
     if (this.names.has(job.name)) throw new Discard(`${job.name} is broken`);
     return job.name;
   };
-}
-
-async function stateOf(echo: EchoMq, queue: string, id: string, state: string): Promise<void> {
-  await until(async () => (await echo.jobs.get(queue, id))?.state === state, { what: `${id} to be ${state}` });
 }
 
 describe('a parent that died of its children', () => {

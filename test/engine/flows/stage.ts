@@ -1,5 +1,5 @@
 import { afterEach } from '@jest/globals';
-import type { ConsumerOptions, EchoMq, FlowNode, FlowOptions, Job } from '../../../lib/core.js';
+import type { ConsumerOptions, EchoMq, FlowNode, FlowOptions, Job, JobState } from '../../../lib/core.js';
 import { until } from '../../support/until.js';
 import { queuesOn, type Stage, useStage } from '../jobs/stage.js';
 import { expectBalance } from './balance.js';
@@ -21,6 +21,11 @@ export function useFlowStage(): Stage {
 /** A node of a flow. */
 export function node(queue: string, name: string, children: readonly FlowNode[] = [], opts?: FlowOptions): FlowNode {
   return { queue, name, children, ...(opts && { opts }) };
+}
+
+/** Waits until a job is in this state. */
+export async function stateOf(echo: EchoMq, queue: string, id: string, state: JobState): Promise<void> {
+  await until(async () => (await echo.jobs.get(queue, id))?.state === state, { what: `${id} to be ${state}` });
 }
 
 /** What ran, in the order in which it began. */
