@@ -123,27 +123,95 @@ local function flows(base, record, now)
     'state', 'attempts', 'priority', 'died_of', 'removing', 'parent', 'parent_queue', 'parent_policy', 'awaited',
   }
 
+  -- A parent that children can still tell something, or nil.
+  local function parent_at(row)
+    local r = redis.pcall('HMGET', row, unpack(FIELDS))
+    if r.err or not r[1] or r[1] == 'done' then return end
+    local p = {}
+    for i, field in ipairs(FIELDS) do p[field] = r[i] end
+    p.waits = p.state == 'awaiting_children'
+    p.of_children = p.state == 'dead' and p.died_of == 'children'
+    return p
+  end
+
+  -- Children of one parent that are done one after the other are recorded together: seven commands for all of them instead of
+  -- seven for each. `results` has their parent, their queue, and flat the ids and what they answered.
+  local results
+
+  -- Which of these children a record holds; false when somebody has written to it by hand. A record that is not there holds none.
+  local function among(key, children)
+    if call('EXISTS', key) == 0 then return {} end
+    local found = redis.pcall('HMGET', key, unpack(children))
+    return not found.err and found
+  end
+
+  local function record_results()
+    local parent, from, children, texts = results.parent, results.from, results.children, results.texts
+    results = nil
+    local row = base .. 'job:' .. parent
+    local p = parent_at(row)
+    if not p then return end
+    local members = {}
+    for i, child in ipairs(children) do members[i] = from .. '|' .. child end
+    local known = redis.pcall('SMISMEMBER', row .. ':children', unpack(members))
+    local processed = among(row .. ':processed', children)
+    local counted, holds = among(row .. ':unsuccessful', children), among(row .. ':failed', children)
+    if known.err or not (processed and counted and holds) then return end
+    local fresh, done, freed = {}, 0, 0
+    for i, child in ipairs(children) do
+      if known[i] == 1 and not processed[i] then
+        fresh[#fresh + 1], fresh[#fresh + 2] = child, texts[i]
+        if counted[i] then
+          call('HDEL', row .. ':unsuccessful', child) -- counted when it died
+        else
+          done = done + 1
+          if holds[i] then freed = freed + call('HDEL', row .. ':failed', child) end
+        end
+      end
+    end
+    if #fresh > 0 then call('HSET', row .. ':processed', unpack(fresh)) end
+    if done == 0 then return end
+    local left = count_down(row, done)
+    if p.of_children then
+      if freed > 0 then let_go(parent, row, p) end
+    elseif p.waits and not p.removing and left == 0 then
+      release(parent, row, p.priority)
+    end
+  end
+
+  local function succeed(parent, from, child, text)
+    local same = results and results.parent == parent and results.from == from
+    if results and not (same and #results.children < CHUNK and not results.seen[child]) then record_results() end
+    results = results or { parent = parent, from = from, children = {}, texts = {}, seen = {} }
+    local n = #results.children + 1
+    results.children[n], results.texts[n], results.seen[child] = child, text, true
+  end
+
+  -- A child of this queue is done, and so is what its parent, in this queue too, is told.
+  function flow.succeed(parent, child, text)
+    succeed(parent, queue, child, text)
+  end
+
   -- What has become of a child, at its parent in this queue. `from` is the child's queue; `how` is done, dead, gone
   -- (removed, trimmed or cancelled) or back (reprocessed).
   function flow.arrive(id, from, child, how, policy, text)
+    if how == 'done' then return succeed(id, from, child, text) end
+    if results then record_results() end
     local row = base .. 'job:' .. id
-    local r = redis.pcall('HMGET', row, unpack(FIELDS))
-    if r.err or not r[1] or r[1] == 'done' then return end
+    local p = parent_at(row)
+    if not p then return end
     local known = redis.pcall('SISMEMBER', row .. ':children', from .. '|' .. child)
     local processed = redis.pcall('HEXISTS', row .. ':processed', child)
     local counted = redis.pcall('HEXISTS', row .. ':unsuccessful', child)
     local holds = redis.pcall('HEXISTS', row .. ':failed', child)
     -- An answer that is no number: somebody has written to a record by hand, and nothing can be recorded.
     if known ~= 1 or processed ~= 0 or type(counted) ~= 'number' or type(holds) ~= 'number' then return end
-    local p = {}
-    for i, field in ipairs(FIELDS) do p[field] = r[i] end
-    local waiting = p.state == 'awaiting_children'
-    local of_children = p.state == 'dead' and p.died_of == 'children'
+    local waiting, of_children = p.waits, p.of_children
 
-    -- Counted as settled, in one of the two records.
-    local function settle(record_key, at_once)
+    -- Counted as settled.
+    local function settle(at_once)
       if holds == 1 then call('HDEL', row .. ':failed', child) end
-      call('HSET', row .. record_key, child, text)
+      call('HSET', row .. ':unsuccessful', child, text)
       local left = count_down(row, 1)
       if of_children then
         if holds == 1 then let_go(id, row, p) end
@@ -157,22 +225,15 @@ local function flows(base, record, now)
         call('HDEL', row .. ':failed', child)
         if of_children then let_go(id, row, p) end
       end
-    elseif how == 'done' then
-      if counted == 1 then -- when it died
-        call('HDEL', row .. ':unsuccessful', child)
-        call('HSET', row .. ':processed', child, text)
-      else
-        settle(':processed')
-      end
     elseif counted == 0 then
       if how == 'gone' and (holds == 1 or policy == 'hold') then
-        settle(':unsuccessful')
+        settle()
       elseif holds == 1 then
         return
       elseif p.removing or not (waiting or of_children) or policy == 'ignore' then
-        settle(':unsuccessful')
+        settle()
       elseif policy == 'continue' then
-        settle(':unsuccessful', true)
+        settle(true)
       elseif policy ~= 'hold' then
         call('HSET', row .. ':failed', child, cut(text))
         if waiting then fall(id, row, p, from, child, text) end
@@ -210,9 +271,11 @@ local function flows(base, record, now)
     tell(id, ties, 'dead', cut(text))
   end
 
-  -- The flow keys of a parent that has ended.
+  -- The flow keys of a parent that has ended. Small ones at once: to wake the server's other thread costs more.
   function flow.forget(row)
-    call('UNLINK', row .. ':dependencies', row .. ':children', row .. ':processed', row .. ':unsuccessful', row .. ':failed')
+    local size = redis.pcall('SCARD', row .. ':children')
+    local forget = type(size) == 'number' and size <= 500 and 'DEL' or 'UNLINK'
+    call(forget, row .. ':dependencies', row .. ':children', row .. ':processed', row .. ':unsuccessful', row .. ':failed')
   end
 
   -- Out of the morgue: its parent hears of it. A parent that died of its children goes on without them. True when it waits.
@@ -236,8 +299,13 @@ local function flows(base, record, now)
   --            nodes it is owed (a list of tokens: how many nodes, nodes)
   local CLIENT_FIELDS = { priority = true, max_stalls = true, parent = true, parent_queue = true, parent_policy = true }
 
+  local DIGITS = { ['0'] = 0, ['1'] = 1, ['2'] = 2, ['3'] = 3, ['4'] = 4 } -- nearly all of them, at no cost
+
   local function number(tokens, i, most)
-    return int(tokens[i] or '', 0, most or MAX_INT)
+    local text = tokens[i] or ''
+    local digit = DIGITS[text]
+    if digit and digit <= (most or digit) then return digit end
+    return int(text, 0, most or MAX_INT)
   end
 
   -- Looks at a node and answers where the next token is, or nil and what is wrong. `found` collects: `inline`, how many nodes
@@ -273,8 +341,9 @@ local function flows(base, record, now)
       local id = sub(member, -14)
       if byte(member, -15) ~= 124 or byte(id) ~= 74 then return nil, 'a child is not named queue|id' end
       if seen[id] then found.twice = id end
-      seen[id] = member
+      seen[id] = 'elsewhere'
       if #member == width + 14 and sub(member, 1, width) == ours then
+        seen[id] = 'here'
         n = n + 1
         rows[n] = jobs .. id
       end
@@ -285,7 +354,7 @@ local function flows(base, record, now)
     i = i + 1
     for _ = 1, inline do
       local id = tokens[i] or ''
-      if found.seen[id] ~= ours .. id then return nil, 'a node is no child of its parent' end
+      if found.seen[id] ~= 'here' then return nil, 'a node is no child of its parent' end
       local after, fault = inspect_node(tokens, i, found)
       if not after then return nil, fault end
       i = after
@@ -305,6 +374,7 @@ local function flows(base, record, now)
   flow.inspect_node, flow.inspect_children = inspect_node, inspect_children
 
   local earliest, landed = nil, 0
+  local ready = {} -- flat, a priority and an id: what has landed and can be claimed; nothing else in a step asks for it
   local schedule = base .. 'schedule'
 
   -- Skips a node that is not landed.
@@ -315,12 +385,14 @@ local function flows(base, record, now)
   local land_children
   -- Writes a node that was looked at. A child whose id is taken is not landed: its parent is told that it is gone, which is a
   -- death that no reprocessing can undo, and so nothing to wait for under `hold`.
-  function flow.land_node(tokens, i)
+  -- `free`: it is known that no id is taken.
+  function flow.land_node(tokens, i, free)
+    if results then record_results() end
     local id, row = tokens[i], base .. 'job:' .. tokens[i]
     local at = i + 4 + 2 * tonumber(tokens[i + 3])
-    local given = {}
-    for f = i + 4, at - 1, 2 do given[tokens[f]] = tokens[f + 1] end
-    if call('EXISTS', row) == 1 then
+    if not free and call('EXISTS', row) == 1 then
+      local given = {}
+      for f = i + 4, at - 1, 2 do given[tokens[f]] = tokens[f + 1] end
       tell(id, given, 'gone', 'the id ' .. id .. ' is taken')
       return skip(tokens, i)
     end
@@ -331,24 +403,28 @@ local function flows(base, record, now)
     end
     local state = is_parent and 'awaiting_children' or run > 0 and 'scheduled' or 'pending'
     call('HSET', row, 'state', state, 'attempts', '0', 'payload', tokens[i + 1], unpack(tokens, i + 4, at - 1))
-    if given.priority == '0' then call('HDEL', row, 'priority') end -- a row says its priority only if it is not 0
+    local priority
+    for f = i + 4, at - 1, 2 do
+      if tokens[f] == 'priority' then priority = tokens[f + 1] end
+    end
+    if priority == '0' then call('HDEL', row, 'priority') end -- a row says its priority only if it is not 0
     landed = landed + 1
     if is_parent then
       call('HSET', row, 'flow', '1')
       flow.forget(row) -- records that a row deleted by hand has left
       call('ZADD', base .. 'waiting', 0, id)
-      return land_children(row, tokens, at)
+      return land_children(row, tokens, at, free)
     end
     if run > 0 then
       if not earliest then earliest = { first_score(schedule) } end
       call('ZADD', schedule, spell(run), id)
     else
-      into_pending(id, given.priority)
+      ready[#ready + 1], ready[#ready + 2] = priority_of(priority), id
     end
     return at + 1
   end
 
-  function land_children(row, tokens, i)
+  function land_children(row, tokens, i, free)
     local members = tonumber(tokens[i])
     i = i + 1
     for from = i, i + members - 1, CHUNK do
@@ -358,7 +434,7 @@ local function flows(base, record, now)
     i = i + members
     local inline = tonumber(tokens[i])
     i = i + 1
-    for _ = 1, inline do i = flow.land_node(tokens, i) end
+    for _ = 1, inline do i = flow.land_node(tokens, i, free) end
     local owed = tonumber(tokens[i])
     for o = i + 1, i + 2 * owed, 2 do owe(tokens[o], 'land', 'nodes', tokens[o + 1]) end
     return i + 1 + 2 * owed
@@ -367,6 +443,11 @@ local function flows(base, record, now)
 
   -- The last words of a step: counts, wake-ups, who died of its children, and that something is owed.
   function flow.finish()
+    if results then record_results() end
+    if #ready > 0 then
+      if call('ZCARD', base .. 'pending') == 0 then wakes = true end
+      zadd(base .. 'pending', ready)
+    end
     for row in pairs(unnamed) do name_failure(row) end
     count(base, 'failed', #flow.fallen)
     count(base, 'enqueued', landed)

@@ -14,17 +14,18 @@ local function parts(id)
   return tonumber(ms), tonumber(seq)
 end
 
-local function earlier(a, b)
-  local a_ms, a_seq = parts(a)
-  local b_ms, b_seq = parts(b)
+local function earlier(a_ms, a_seq, b_ms, b_seq)
   return a_ms < b_ms or (a_ms == b_ms and a_seq < b_seq)
 end
 
-if not source or not parts(previous) then return refuse('EMQARG', 'apply: source or previous id is malformed') end
+local previous_ms, previous_seq = parts(previous)
+if not source or not previous_ms then return refuse('EMQARG', 'apply: source or previous id is malformed') end
+local ms, seq = {}, {} -- of the entry that begins there
 local i = 3
 while i <= #ARGV do
   local width = WIDTH[ARGV[i + 1] or '']
-  if not parts(ARGV[i]) or not width or i + width - 1 > #ARGV then return refuse('EMQARG', 'apply: entries do not add up') end
+  ms[i], seq[i] = parts(ARGV[i])
+  if not ms[i] or not width or i + width - 1 > #ARGV then return refuse('EMQARG', 'apply: entries do not add up') end
   if width == 7 and not ENDS[ARGV[i + 4]] then return refuse('EMQARG', 'apply: a child has settled in no known way') end
   i = i + width
 end
@@ -34,13 +35,14 @@ if bad then return bad end
 
 local last = call('HGET', relayed, source)
 if not parts(last) then last = '0-0' end
-if earlier(last, previous) or #ARGV == 2 then return last end
+local last_ms, last_seq = parts(last)
+if earlier(last_ms, last_seq, previous_ms, previous_seq) or #ARGV == 2 then return last end
 
 local family = flows(base)
 local landings = {}
 i = 3
 while i <= #ARGV do
-  if ARGV[i + 1] == 'land' and earlier(last, ARGV[i]) then
+  if ARGV[i + 1] == 'land' and earlier(last_ms, last_seq, ms[i], seq[i]) then
     local ok, tokens = pcall(cmsgpack.unpack, ARGV[i + 2])
     local listed = ok and type(tokens) == 'table'
     for _, token in ipairs(listed and tokens or {}) do listed = listed and type(token) == 'string' end
@@ -61,14 +63,14 @@ call('HDEL', relayed, '') -- a first write that full memory lets through
 i = 3
 while i <= #ARGV do
   local id, kind = ARGV[i], ARGV[i + 1]
-  if earlier(last, id) then
+  if earlier(last_ms, last_seq, ms[i], seq[i]) then
     if kind == 'land' then
       local at = 2
       for _ = 1, landings[i][1] do at = family.land_node(landings[i][2], at) end
     else
       family.arrive(ARGV[i + 2], source, ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], ARGV[i + 6])
     end
-    last = id
+    last, last_ms, last_seq = id, ms[i], seq[i]
   end
   i = i + WIDTH[kind]
 end

@@ -20,6 +20,7 @@ local codes, settled, recorded = {}, {}, {}
 local held, lapsed, rows, kept, awaited = {}, {}, {}, {}, {}
 local jobs = base .. 'job:'
 local family, tied
+local read = redis.pcall
 for i = 2, #ARGV, 4 do
   local id, token, keep = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   local row = jobs .. id
@@ -28,17 +29,19 @@ for i = 2, #ARGV, 4 do
     -- an earlier item of this call has settled it: the row is gone, or done
     if ARGV[earlier + 2] ~= '0' or call('HGET', row, 'awaited') then code = ARGV[earlier + 1] == token and 1 or -1 end
   else
-    local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'state', 'parent', 'flow', 'awaited')
+    local r = read('HMGET', row, 'attempts', 'lease_epoch', 'state', 'parent', 'flow', 'awaited', 'parent_queue')
     if not r.err then
       code = holder(token, row, r)
       if code > 0 then
         local list = code == 1 and held or lapsed
         list[#list + 1] = id
         if keep == '0' and not r[6] then rows[#rows + 1] = row else kept[#kept + 1] = i end
-        settled[id], awaited[i], code = i, r[6] and tonumber(keep) < AWAITED_MS, 1
+        settled[id], code = i, 1
         if r[4] or r[5] or r[6] then
           family, tied = family or flows(base, record, now), tied or {}
-          tied[#tied + 1] = { id, row, ARGV[i + 3], family.ties(row) }
+          awaited[i] = r[6] and tonumber(keep) < AWAITED_MS
+          tied[#tied + 1], r.item = r, i
+          if r[7] then r.policy = call('HGET', row, 'parent_policy') end
         end
         if record > 0 then
           recorded[#recorded + 1] = { id, r[1], ARGV[i + 3] }
@@ -66,8 +69,13 @@ count(base, 'completed', #rows + #kept)
 for _, r in ipairs(recorded) do record_settled(record, base, r[1], 'completed', r[2], now, 'result', r[3]) end
 if tied then
   for _, job in ipairs(tied) do
-    if job[4].flow then family.forget(job[2]) end
-    family.tell(job[1], job[4], 'done', job[3])
+    local id, result, parent = ARGV[job.item], ARGV[job.item + 3], job[4]
+    if job[5] then family.forget(jobs .. id) end
+    if job[6] or job[7] then
+      family.tell(id, { awaited = job[6], parent = parent, parent_queue = job[7], parent_policy = job.policy }, 'done', result)
+    elseif parent then
+      family.succeed(parent, id, result)
+    end
   end
   family.finish()
 end

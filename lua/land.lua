@@ -48,10 +48,10 @@ if chunked(found.rows, function(...) return call('EXISTS', ...) end) > 0 then
 end
 
 if parent == '' then
-  family.land_node(ARGV, 3)
+  family.land_node(ARGV, 3, true)
 else
   call('HSET', row, 'flow', '1')
-  family.land_children(row, ARGV, 3)
+  family.land_children(row, ARGV, 3, true)
 end
 family.finish()
 return 1
