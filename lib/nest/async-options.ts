@@ -18,17 +18,18 @@ interface Recipe {
  */
 export function asyncOptionProviders(token: symbol, options: EchoMqModuleAsyncOptions): Provider[] {
   const { what, inject, make, providers } = recipeOf(options);
+  const which = options.name === undefined ? '' : ` ('${options.name}')`;
   const compute = async (...args: unknown[]): Promise<EchoMqModuleOptions> => {
     let computed: unknown;
     try {
       computed = await make(...args);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      throw new EchoConfigError(`EchoMqModule.forRootAsync: ${what} failed: ${reason}`, error);
+      throw new EchoConfigError(`EchoMqModule.forRootAsync${which}: ${what} failed: ${reason}`, error);
     }
     if (typeof computed === 'object' && computed !== null) return computed as EchoMqModuleOptions;
     throw new EchoConfigError(
-      `EchoMqModule.forRootAsync: ${what} answered ${computed === null ? 'null' : typeof computed}, not options`,
+      `EchoMqModule.forRootAsync${which}: ${what} answered ${computed === null ? 'null' : typeof computed}, not options`,
     );
   };
   return [...providers, { provide: token, inject, useFactory: compute }];

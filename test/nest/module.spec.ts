@@ -41,7 +41,7 @@ describe('EchoMqModule', () => {
   const apps = useApps(server);
   guardLeaks();
 
-  it('gives every module Jobs, and runs the jobs of its processors', async () => {
+  it('gives every module Jobs, and runs the jobs of its processors: no queue need be registered (C166)', async () => {
     @Injectable()
     class Signup {
       constructor(private readonly jobs: Jobs) {}
@@ -166,15 +166,17 @@ describe('EchoMqModule', () => {
     const refused = (how: Parameters<typeof EchoMqModule.forRootAsync>[0]) =>
       failure(apps.boot({ imports: [EchoMqModule.forRootAsync(how)], providers: [MailProcessor] }, null));
 
-    it('fails the boot when the factory rejects, and keeps its error as the cause', async () => {
+    it('fails the boot when the factory rejects, and keeps its error as the cause (C162)', async () => {
       const cause = new Error('vault is sealed');
       const error = await refused({ useFactory: () => Promise.reject(cause) });
       expect(error).toBeInstanceOf(EchoConfigError);
       expect(error.message).toBe('EchoMqModule.forRootAsync: useFactory failed: vault is sealed');
       expect(error.cause).toBe(cause);
+      const named = await refused({ name: 'reports', useFactory: () => Promise.reject(cause) });
+      expect(named.message).toBe("EchoMqModule.forRootAsync ('reports'): useFactory failed: vault is sealed");
     });
 
-    it('fails the boot when the factory answers nothing: no server is guessed', async () => {
+    it('fails the boot when the factory answers nothing: no server is guessed (C162)', async () => {
       const nothing = () => undefined as unknown as EchoMqModuleOptions;
       expect((await refused({ useFactory: nothing })).message).toContain('useFactory answered undefined, not options');
       const empty = () => ({}) as EchoMqModuleOptions;
