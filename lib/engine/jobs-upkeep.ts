@@ -53,12 +53,12 @@ export abstract class JobsUpkeep extends JobsHeld {
 
   /**
    * Removes a job that nobody is running. A parent with outstanding children goes only with its `tree`: all its descendants in
-   * bounded steps, leaves first; those that run are cut loose and end as any job.
+   * bounded steps, leaves first; those that run are left to end as any job.
    */
   async remove(queue: string | Queue, id: string, options: { tree?: boolean } = {}): Promise<Outcome> {
     const { keys, tree } = this.felled(queue, id, options, 'remove options');
     const outcome = await this.felling(wire.remove, keys, id, tree, 'ok');
-    return outcome === 'cut_loose' || outcome === 'children_first' ? 'wrong_state' : outcome;
+    return outcome === 'runs_on' || outcome === 'children_first' ? 'wrong_state' : outcome;
   }
 
   /**

@@ -16,10 +16,10 @@ export type CancelOutcome = 'removed' | 'stopping' | 'gone' | 'wrong_state';
 export type TreeCancelOutcome = CancelOutcome | 'children_first';
 
 /**
- * What removing one job of a tree answers: `children_first` when it has children, which then go before it; `cut_loose` when it
+ * What removing one job of a tree answers: `children_first` when it has children, which then go before it; `runs_on` when it
  * is running: it ends as any job.
  */
-export type RemoveOutcome = Outcome | 'children_first' | 'cut_loose';
+export type RemoveOutcome = Outcome | 'children_first' | 'runs_on';
 
 /** The server's codes for an item. */
 export const CODE = { done: 1, gone: 0, stale: -1, wrongState: -2, alsoCancelled: 2, childrenFirst: 3 } as const;
@@ -39,7 +39,7 @@ export function outcomeOf(code: number): Outcome {
 
 export function removeOutcomeOf(code: number): RemoveOutcome {
   if (code === CODE.childrenFirst) return 'children_first';
-  return code === CODE.alsoCancelled ? 'cut_loose' : outcomeOf(code);
+  return code === CODE.alsoCancelled ? 'runs_on' : outcomeOf(code);
 }
 
 export function cancelOutcomeOf(code: number): TreeCancelOutcome {

@@ -152,7 +152,7 @@ describe('a typed call', () => {
     await queue.active(B, { parent: A });
     await queue.pending(C, { parent: A });
     expect(await run(t.remove, { tree: false, ids: [A] })).toEqual(['wrong_state']);
-    expect(await run(t.remove, { tree: true, ids: [A, B] })).toEqual(['children_first', 'cut_loose']);
+    expect(await run(t.remove, { tree: true, ids: [A, B] })).toEqual(['children_first', 'runs_on']);
     expect(await run(t.cancel, { tree: true, ids: [C, B, A] })).toEqual(['removed', 'stopping', 'removed']);
     await waiting(queue, id(5), { children: [B] });
     expect(await run(t.remove, { tree: true, first: true, ids: [id(5), id(5)] })).toEqual([

@@ -13,8 +13,7 @@ export const remove = transition<TreeCall, RemoveOutcome[]>({
   name: 'remove',
   keys: ['pending', 'base'],
   args: 'tree(0/1/2), per job: id',
-  answers:
-    'code per job; -2 for active, or with outstanding children and tree 0; 3 children first, 2 cut loose (tree 1)',
+  answers: 'code per job; -2 for active, or with outstanding children and tree 0; 3 children first, 2 runs on (tree)',
   resend: true,
   encode: treeArgs,
   decode: (reply) => array(reply).map((code) => removeOutcomeOf(integer(code))),
