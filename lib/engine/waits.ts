@@ -35,8 +35,8 @@ interface Watched {
   readonly waiters: Map<string, Set<Waiter>>;
   /** Jobs that will be looked at when this turn ends. */
   readonly due: Set<string>;
-  /** Nothing is missed from now on; false again only when it is no longer followed. */
-  heard: Promise<void>;
+  /** Resolves when nothing is missed any more. */
+  readonly heard: Promise<void>;
   isHeard: boolean;
   nowHeard(): void;
 }
