@@ -7,8 +7,8 @@
 
 -- A refusal when a key that the end of a job may reach holds another type. Looked at before the first write.
 local function flow_refusal(base)
-  return mistyped('zset', base .. 'pending') or mistyped('zset', base .. 'waiting') or mistyped('zset', base .. 'dead')
-    or mistyped('zset', base .. 'hungry') or mistyped('stream', base .. 'outbox')
+  return line_refusal(base) or mistyped('zset', base .. 'waiting') or mistyped('zset', base .. 'dead')
+    or mistyped('stream', base .. 'outbox')
 end
 
 -- Can a queue have this name? One that cannot would stop the whole outbox.
@@ -21,7 +21,7 @@ local MOST_HOPS = 500 -- from parent to parent, upwards, in one step; the rest i
 local function flows(base, record, now)
   local queue = string.match(base, '{(.*)}:$')
   local flow = { fallen = {} }
-  local wakes, owes, hops = false, false, 0
+  local owes, hops = false, 0
   local unnamed = {} -- rows of dead parents that have lost a child they may have named
   local tell
 
@@ -30,16 +30,11 @@ local function flows(base, record, now)
     owes = true
   end
 
-  local function into_pending(id, priority)
-    if call('ZCARD', base .. 'pending') == 0 then wakes = true end
-    call('ZADD', base .. 'pending', priority_of(priority), id)
-  end
-
   -- The parent's turn has come.
-  local function release(id, row, priority)
+  local function release(id, row, p)
     call('ZREM', base .. 'waiting', id)
     call('HSET', row, 'state', 'pending')
-    into_pending(id, priority)
+    the_line(base).put(id, p.lane, p.priority)
   end
 
   -- How many children are outstanding, from what is recorded of them; false when a record is none, because somebody has
@@ -103,7 +98,7 @@ local function flows(base, record, now)
     call('HDEL', row, 'died_of', 'last_error')
     if outstanding(row) == 0 then
       call('HSET', row, 'state', 'pending')
-      into_pending(id, p.priority)
+      the_line(base).put(id, p.lane, p.priority)
     else
       call('HSET', row, 'state', 'awaiting_children')
       call('ZADD', base .. 'waiting', 0, id)
@@ -121,6 +116,7 @@ local function flows(base, record, now)
 
   local FIELDS = {
     'state', 'attempts', 'priority', 'died_of', 'removing', 'parent', 'parent_queue', 'parent_policy', 'awaited',
+    'lane',
   }
 
   -- A parent that children can still tell something, or nil.
@@ -175,7 +171,7 @@ local function flows(base, record, now)
     if p.of_children then
       if freed > 0 then let_go(parent, row, p) end
     elseif p.waits and not p.removing and left == 0 then
-      release(parent, row, p.priority)
+      release(parent, row, p)
     end
   end
 
@@ -216,7 +212,7 @@ local function flows(base, record, now)
       if of_children then
         if holds == 1 then let_go(id, row, p) end
       elseif waiting and not p.removing and (left == 0 or at_once) then
-        release(id, row, p.priority)
+        release(id, row, p)
       end
     end
 
@@ -297,7 +293,9 @@ local function flows(base, record, now)
   --   node     id, payload, delay, nfields, field, value ..., then its children
   --   children m, and if that is not 0: m times `queue|id`; c, c nodes of this queue; o, o times the queue and the packed
   --            nodes it is owed (a list of tokens: how many nodes, nodes)
-  local CLIENT_FIELDS = { priority = true, max_stalls = true, parent = true, parent_queue = true, parent_policy = true }
+  local CLIENT_FIELDS = {
+    priority = true, max_stalls = true, lane = true, parent = true, parent_queue = true, parent_policy = true,
+  }
 
   local DIGITS = { ['0'] = 0, ['1'] = 1, ['2'] = 2, ['3'] = 3, ['4'] = 4 } -- nearly all of them, at no cost
 
@@ -323,6 +321,10 @@ local function flows(base, record, now)
       if not CLIENT_FIELDS[name or ''] or not value then return nil, 'a client may not set this field' end
       if name == 'priority' and not int(value, -MAX_INT, MAX_INT) then return nil, 'priority is not an integer' end
       if name == 'max_stalls' and not int(value, 0, MAX_INT) then return nil, 'max_stalls is not an integer' end
+      if name == 'lane' then
+        if not lane_named(value) then return nil, 'lane is not one or two names of 1 to 200 bytes' end
+        found.laned = true
+      end
     end
     found.inline = found.inline + 1
     return inspect_children(tokens, i + 4 + 2 * fields, found)
@@ -403,10 +405,13 @@ local function flows(base, record, now)
     end
     local state = is_parent and 'awaiting_children' or run > 0 and 'scheduled' or 'pending'
     call('HSET', row, 'state', state, 'attempts', '0', 'payload', tokens[i + 1], unpack(tokens, i + 4, at - 1))
-    local priority
+    local priority, lane
     for f = i + 4, at - 1, 2 do
       if tokens[f] == 'priority' then priority = tokens[f + 1] end
+      if tokens[f] == 'lane' then lane = tokens[f + 1] end
     end
+    if lane then begin_lanes(base) end
+    report(base, 'landed', id, '0', state)
     if priority == '0' then call('HDEL', row, 'priority') end -- a row says its priority only if it is not 0
     landed = landed + 1
     if is_parent then
@@ -418,6 +423,8 @@ local function flows(base, record, now)
     if run > 0 then
       if not earliest then earliest = { first_score(schedule) } end
       call('ZADD', schedule, spell(run), id)
+    elseif lane then
+      the_line(base).put(id, lane, priority)
     else
       ready[#ready + 1], ready[#ready + 2] = priority_of(priority), id
     end
@@ -444,14 +451,10 @@ local function flows(base, record, now)
   -- The last words of a step: counts, wake-ups, who died of its children, and that something is owed.
   function flow.finish()
     if results then record_results() end
-    if #ready > 0 then
-      if call('ZCARD', base .. 'pending') == 0 then wakes = true end
-      zadd(base .. 'pending', ready)
-    end
+    if #ready > 0 then the_line(base).add('', ready) end
     for row in pairs(unnamed) do name_failure(row) end
     count(base, 'failed', #flow.fallen)
     count(base, 'enqueued', landed)
-    if wakes and call('EXISTS', base .. 'paused') == 0 then wake(base) end
     if earliest then announce_if_earlier(base, earliest[1], schedule, now) end
     for _, id in ipairs(flow.fallen) do redis.pcall(PUBLISH, base .. 'beat', 'died:' .. id) end
     if owes then redis.pcall(PUBLISH, base .. 'beat', 'relay') end

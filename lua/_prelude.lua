@@ -18,6 +18,12 @@ local function int(text, low, high)
   if n and n >= low and n <= high and string.format('%d', n) == text then return n end
 end
 
+-- What a field says, from `low` on; nil where it says no such number: also of a field that is not there.
+local function number_of(text, low)
+  local n = tonumber(text or nil)
+  if n and n >= low and n <= MAX_INT then return n end
+end
+
 -- Spells an integer. Numbers handed to a command as they are get printed with 17 digits, which costs more than most
 -- commands: on the hot path they are spelt once and handed over as text.
 local function spell(n)
@@ -55,6 +61,12 @@ local function zrem(key, ids)
   return chunked(ids, function(...) return call('ZREM', key, ...) end)
 end
 
+-- The state of a job; `gone` when there is no row.
+local function state_of(row)
+  local state = redis.pcall('HGET', row, 'state')
+  return type(state) == 'string' and state or 'gone'
+end
+
 -- A row's counter, one higher, as text.
 local function one_more(text)
   return spell((int(text or '', 0, MAX_INT - 1) or 0) + 1)
@@ -70,6 +82,55 @@ local function count(base, metric, n)
   if n > 0 then redis.pcall('HINCRBY', base .. 'metrics:' .. metric, 'count', n) end
 end
 
+local WHOLE = true -- of the two editions of a script, this is the one that knows everything
+
+-- Answered by the plain edition, before it has written anything: there is more to the call, which is sent again to the whole one.
+local function beyond()
+  return refuse('EMQPLAIN', 'the whole edition of the script is needed')
+end
+
+local in_use_here -- by this run: false when the queue uses nothing beyond plain jobs
+
+-- What a queue uses beyond plain jobs: lanes, limits, deduplication keys, or events that somebody listens for. One command says no
+-- for all of them. False, or a table.
+local function in_use(base)
+  if in_use_here == nil then
+    local keys = { lanes = base .. 'lanes:floor', limits = base .. 'limits', dedups = base .. 'dedups', heard = base .. 'heard' }
+    in_use_here = call('EXISTS', keys.lanes, keys.limits, keys.dedups, keys.heard) > 0 and {}
+    if in_use_here then
+      for what, key in pairs(keys) do in_use_here[what] = call('EXISTS', key) == 1 end
+    end
+  end
+  return in_use_here
+end
+
+-- From now on it does.
+local function use(base, what)
+  in_use_here = in_use(base) or {}
+  in_use_here[what] = true
+end
+
+local news = {} -- what the queue's listeners are told at the end of the step
+
+-- An event of a job, for whoever listens: costs nothing when nobody does. Numbers go before the text they measure, so that a
+-- text may hold anything; a long one stays away.
+local function report(base, event, id, attempts, text)
+  local listened = in_use(base)
+  if not (listened and listened.heard) then return end
+  text = text or ''
+  if #text > ERROR_BYTES then text = '' end
+  news[#news + 1] = event .. ' ' .. id .. ' ' .. (attempts or '0') .. ' ' .. #text .. ' ' .. text
+end
+
+local function publish_news(base)
+  if #news > 0 then redis.pcall(PUBLISH, base .. 'events', table.concat(news, '\n')) end
+end
+
+-- The end of its owner frees a deduplication key; that of anybody else does not.
+local function free_key(base, id, key)
+  if key and redis.pcall('GET', base .. 'dedup:' .. key) == id then call('DEL', base .. 'dedup:' .. key) end
+end
+
 -- Wakes the process that has been hungry longest; the next one when nobody listens there any more.
 -- Publishing is tried, not called: an error here would break a step that has already written. A wake-up lost to
 -- missing rights is found by the beat, and a connector probes its rights before it starts.
@@ -81,11 +142,6 @@ local function wake(base)
     if type(heard) == 'number' and heard > 0 then return 1 end
   end
   return 0
-end
-
--- After jobs were put into a pending set that held `before`: wakes one process if that made the queue claimable.
-local function wake_if_new(base, before)
-  if before == 0 and call('EXISTS', base .. 'paused') == 0 then wake(base) end
 end
 
 -- The first score of a set, or nil.
@@ -170,5 +226,8 @@ local function bury(base, id, row, attempts, text, record, now)
   note_error(row, attempts, text)
   call('HSET', row, 'state', 'dead')
   call('ZADD', base .. 'dead', 0, id)
+  local listened = in_use(base)
+  if listened and listened.dedups then free_key(base, id, call('HGET', row, 'dedup')) end
+  report(base, 'dead', id, attempts, cut(text))
   record_settled(record, base, id, 'dead', attempts, now, 'error', cut(text))
 end

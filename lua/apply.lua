@@ -54,6 +54,8 @@ while i <= #ARGV do
       if not at then return refuse('EMQARG', 'apply: ' .. fault) end
     end
     if at ~= #tokens + 1 then return refuse('EMQARG', 'apply: a landing is more than its nodes') end
+    bad = found.laned and line_refusal(base, true)
+    if bad then return bad end
     landings[i] = { nodes, tokens }
   end
   i = i + WIDTH[ARGV[i + 1]]
@@ -77,4 +79,6 @@ end
 call('HSET', relayed, source, last)
 call('PERSIST', relayed) -- an obliterated queue leaves it with an expiry
 family.finish()
+the_line(base).finish()
+publish_news(base)
 return last

@@ -1,10 +1,11 @@
--- claim x n: the lowest scores of pending become active under a lease; `attempts` + 1 is the fencing token.
+-- claim x n: the jobs whose turn it is become active under a lease; `attempts` + 1 is the fencing token. Their turn: the lowest
+-- scores of pending; with lanes, the lane of the lowest tag first.
 -- KEYS pending active base
 -- ARGV lease_ms [count [epoch [process]]]
 -- Answers flat id, payload, attempts per job, with an epoch also uncharged; empty when nothing is claimable or paused.
 -- A process that got fewer than it asked for is registered as hungry in the same step; otherwise, if jobs remain, the
 -- next hungry process is woken. A head without a row is dropped: one ends a single claim, up to 100 a counted one.
--- Cost: per job one HMGET, one HSET; per call one ZPOPMIN, one ZADD.
+-- Cost: per job one HMGET, one HSET; per call one ZPOPMIN, one ZADD. Per lane that gives a job some ten commands more.
 local pending, active, base = KEYS[1], KEYS[2], KEYS[3]
 local lease = int(ARGV[1] or '', 1, MAX_INT)
 local wanted = ARGV[2] and ARGV[2] ~= '' and int(ARGV[2], 1, 500)
@@ -18,26 +19,54 @@ if not wanted then return refuse('EMQARG', 'claim: count is not an integer from 
 local bad = mistyped('zset', active) or mistyped('zset', base .. 'hungry')
 if bad then return bad end
 
+local used = WHOLE and in_use(base)
+local paused
+if WHOLE then
+  paused = call('EXISTS', base .. 'paused') == 1
+else
+  paused = in_use(base, base .. 'paused') -- or more than plain jobs
+  if paused and in_use(base, base .. 'heard') then return beyond() end
+end
+
 local answer, leases, got, ghosts = {}, {}, 0, 0
 local now = call('TIME')
-if call('EXISTS', base .. 'paused') == 0 then
-  local deadline = spell(math.min(now[1] * 1000 + math.floor(now[2] / 1000) + lease, MAX_INT))
+local now_ms = now[1] * 1000 + now[2] / 1000
+local laned, heard = used and used.lanes, used and used.heard
+local limit = used and used.limits and limits(base, now_ms)
+local most = wanted -- of what is wanted, what may be given
+if not paused then
+  bad = laned and line_refusal(base)
+  if bad then return bad end
+  if limit then
+    most = limit.allowed(wanted)
+    if most == 0 then call('ZREM', base .. 'hungry', process) end -- a first write that full memory lets through
+  end
+  local deadline = spell(math.min(math.floor(now_ms) + lease, MAX_INT))
   local spelt = {} -- most jobs of a call have been claimed equally often
   local with_epoch = epoch ~= ''
   local stored = with_epoch and epoch or '-'
   local rows = base .. 'job:'
   local width = with_epoch and 4 or 3
-  repeat
-    local asked = wanted - got
-    local popped = redis.pcall('ZPOPMIN', pending, asked)
-    if popped.err then return mistyped('zset', pending) or popped end -- the first write, and it has written nothing
-    for i = 1, #popped, 2 do
+  local in_lanes = laned and {} -- flat, an id and its lane
+  if laned and the_line(base).bring_back() == 0 then call('ZREM', base .. 'lanes', '\31') end -- likewise
+  while got < most do
+    local asked = most - got
+    local popped, lanes_of, step = nil, nil, 2
+    if laned then
+      popped, lanes_of = the_line(base).take(asked)
+      step = 1
+    else
+      popped = redis.pcall('ZPOPMIN', pending, asked)
+      if popped.err then return mistyped('zset', pending) or popped end -- the first write, and it has written nothing
+    end
+    for i = 1, #popped, step do
       local id = popped[i]
       local row = rows .. id
       -- tried, not called: a key of another type must not take the rest of the batch with it
       local r = redis.pcall('HMGET', row, 'payload', 'attempts', 'uncharged')
       if r.err or not (r[1] or r[2]) then
         ghosts = ghosts + 1
+        if lanes_of then the_line(base).ghost(lanes_of[i]) end
       else
         local before = r[2] or '0'
         local attempts = spelt[before]
@@ -54,17 +83,38 @@ if call('EXISTS', base .. 'paused') == 0 then
         leases[2 * got + 1] = deadline
         leases[2 * got + 2] = id
         got = got + 1
+        if lanes_of and lanes_of[i].name ~= '' then
+          in_lanes[#in_lanes + 1], in_lanes[#in_lanes + 2] = id, lanes_of[i].name
+        end
+        if heard then report(base, 'active', id, attempts) end
       end
     end
-  until #popped < 2 * asked or got == wanted or single or ghosts >= 100
+    if #popped < step * asked or single or ghosts >= 100 then break end
+  end
   zadd(active, leases)
+  if laned then
+    if #in_lanes > 0 then call('HSET', base .. 'lanes:active', unpack(in_lanes)) end
+    the_line(base).finish(true)
+  end
+  if limit then limit.spend(got) end
 elseif process ~= '' then
-  call('ZREM', base .. 'hungry', process) -- a first write that full memory lets through
+  call('ZREM', base .. 'hungry', process) -- likewise
 end
 
 if got < wanted and process ~= '' then
   call('ZADD', base .. 'hungry', spell(now[1] * 1000000 + now[2]), process)
 end
--- Jobs remain behind a full claim, or behind so many ghosts that this one gave up.
-if (got == wanted or ghosts > 0) and call('ZCARD', pending) > 0 then wake(base) end
+-- Jobs remain behind a full claim, or behind so many ghosts that this one gave up; or a limit stands before them, and time
+-- will take it away.
+if not paused and (got == wanted or ghosts > 0 or limit) then
+  local remaining = laned and call('ZCARD', base .. 'lanes') or call('ZCARD', pending)
+  if remaining > 0 then
+    if limit and limit.held_until() then
+      limit.park()
+    elseif got == wanted or ghosts > 0 then
+      wake(base)
+    end
+  end
+end
+if used then publish_news(base) end
 return answer

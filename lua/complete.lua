@@ -21,6 +21,18 @@ local held, lapsed, rows, kept, awaited = {}, {}, {}, {}, {}
 local jobs = base .. 'job:'
 local family, tied
 local read = redis.pcall
+if not WHOLE and in_use(base, base .. 'heard') then return beyond() end
+local used = WHOLE and in_use(base)
+local freed = used and used.dedups and {} -- flat, ids and the deduplication keys they own
+local waited = used and used.lanes and {} -- of the lapsed, the lanes they wait in
+
+-- What else the end of a job concerns, in a queue that uses more than plain jobs.
+local function look_further(id, row, lapsed_as)
+  if lapsed_as and waited then waited[lapsed_as] = call('HGET', row, 'lane') or '' end
+  local key = freed and call('HGET', row, 'dedup')
+  if key then freed[#freed + 1], freed[#freed + 2] = id, key end
+end
+
 for i = 2, #ARGV, 4 do
   local id, token, keep = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   local row = jobs .. id
@@ -35,17 +47,18 @@ for i = 2, #ARGV, 4 do
       if code > 0 then
         local list = code == 1 and held or lapsed
         list[#list + 1] = id
+        if used then look_further(id, row, code == 2 and #list) end
         if keep == '0' and not r[6] then rows[#rows + 1] = row else kept[#kept + 1] = i end
         settled[id], code = i, 1
         if r[4] or r[5] or r[6] then
+          if not WHOLE then return beyond() end
           family, tied = family or flows(base, record, now), tied or {}
           awaited[i] = r[6] and tonumber(keep) < AWAITED_MS
           tied[#tied + 1], r.item = r, i
           if r[7] then r.policy = call('HGET', row, 'parent_policy') end
         end
-        if record > 0 then
-          recorded[#recorded + 1] = { id, r[1], ARGV[i + 3] }
-        end
+        if record > 0 then recorded[#recorded + 1] = { id, r[1], ARGV[i + 3] } end
+        if used then report(base, 'completed', id, r[1], ARGV[i + 3]) end
       elseif r[3] == 'done' then
         code = holder(token, row, { r[1], r[2], 'active' }) -- repeated by the same token
       end
@@ -55,9 +68,16 @@ for i = 2, #ARGV, 4 do
 end
 
 bad = #lapsed > 0 and mistyped('zset', base .. 'pending') or tied and flow_refusal(base)
+  or used and line_refusal(base)
 if bad then return bad end
 zrem(active, held)
-zrem(base .. 'pending', lapsed)
+if not used then
+  zrem(base .. 'pending', lapsed)
+else
+  for i, id in ipairs(lapsed) do the_line(base).drop(id, waited and waited[i]) end
+  the_line(base).left(held)
+  for i = 1, freed and #freed or 0, 2 do free_key(base, freed[i], freed[i + 1]) end
+end
 chunked(rows, function(...) return call('DEL', ...) end)
 for _, i in ipairs(kept) do
   local row = jobs .. ARGV[i]
@@ -79,4 +99,6 @@ if tied then
   end
   family.finish()
 end
+if line_here then line_here.finish() end
+if used then publish_news(base) end
 return codes

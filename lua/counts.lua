@@ -12,8 +12,10 @@ for _, metric in ipairs(METRICS) do
   local bad = mistyped('hash', base .. 'metrics:' .. metric)
   if bad then return bad end
 end
+local in_lanes = redis.pcall('GET', base .. 'lanes:total')
+in_lanes = type(in_lanes) == 'string' and tonumber(in_lanes) or 0
 local answer = {
-  call('ZCARD', pending), call('ZCARD', base .. 'active'), call('ZCARD', base .. 'schedule'),
+  call('ZCARD', pending) + in_lanes, call('ZCARD', base .. 'active'), call('ZCARD', base .. 'schedule'),
   call('ZCARD', base .. 'dead'), call('ZCARD', base .. 'waiting'), call('EXISTS', base .. 'paused'),
 }
 for _, metric in ipairs(METRICS) do

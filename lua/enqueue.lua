@@ -1,13 +1,18 @@
--- enqueue x n: lands jobs in pending, or in schedule for a later time.
+-- enqueue x n: lands jobs in pending or in their lane, or in schedule for a later time.
 -- KEYS pending schedule base
 -- ARGV per job: id, payload, delay, nfields, field, value ...
--- Answers per job: 1 landed, 0 the id exists. All or nothing on a refusal.
--- Cost: per job one HSET; per call one EXISTS, one ZADD a set, one HINCRBY.
+-- The field `dedup` is a mode, a time in milliseconds or nothing, a colon and the key. Modes: u, until its owner has settled, and at
+-- most so long; t, for so long, whatever becomes of it; d, the job waits for so long, and as long as it waits a later one takes its
+-- place and begins the wait anew; l, a later one takes its place as long as it has not started.
+-- Answers per job: 1 landed; of a duplicate the id of the job that is there and its state, `id state`, and behind them `replaced`
+-- where that one has been given the payload; -3 the lane is full. All or nothing on a refusal.
+-- Cost: per job one HSET; per call two EXISTS, one ZADD a set, one HINCRBY.
 local pending, schedule, base = KEYS[1], KEYS[2], KEYS[3]
 local now, earliest -- looked at only when a job has a delay
 
 -- Shape: every job is looked at before the first is written. A plain job (now, no fields) takes the short way.
 local rows, starts, runs, priorities = {}, {}, {}, {}
+local lanes_of, dedups, any_lane, any_dedup = {}, {}, false, false
 local n, total, i = 0, #ARGV, 1
 while i <= total do
   local id, delay, fields = ARGV[i], ARGV[i + 2], ARGV[i + 3]
@@ -26,24 +31,38 @@ while i <= total do
         priorities[n] = value
       elseif name == 'max_stalls' then
         if not int(value, 0, MAX_INT) then return refuse('EMQARG', 'enqueue: max_stalls is not an integer') end
+      elseif not WHOLE and (name == 'lane' or name == 'dedup') then
+        return beyond()
+      elseif name == 'lane' then
+        if not lane_named(value) then return refuse('EMQARG', 'enqueue: lane is not one or two names of 1 to 200 bytes') end
+        lanes_of[n], any_lane = value, true
+      elseif name == 'dedup' then
+        dedups[n], any_dedup = dedup_of(value), true
+        if not dedups[n] then return refuse('EMQARG', 'enqueue: dedup is malformed') end
+        dedups[n].field = f
       elseif name ~= 'awaited' then
         return refuse('EMQARG', 'enqueue: a client may not set field ' .. string.sub(name, 1, 40))
       end
     end
     i = i + 4 + 2 * fields
   end
-  if delay ~= '' then
+  local dedup = dedups[n]
+  if delay ~= '' or (dedup and dedup.mode == 'd') then
     now = now or server_ms()
     local run = run_at(delay, now)
     if not run then return refuse('EMQARG', 'enqueue: delay is not canonical milliseconds') end
+    if dedup and dedup.mode == 'd' then run = math.min(now + dedup.ttl, MAX_INT) end
     if run > 0 then runs[n] = run end
   end
 end
 if n == 0 then return refuse('EMQARG', 'enqueue: no job') end
 
 -- Only what will be touched is looked at: a single job in an empty queue must be cheap.
-local bad = mistyped('zset', pending) or mistyped('hash', base .. 'metrics:enqueued')
-local before = not bad and call('ZCARD', pending)
+if not WHOLE and in_use(base, base .. 'heard') then return beyond() end
+local used = WHOLE and in_use(base)
+local laned, heard = any_lane or (used and used.lanes), used and used.heard
+local bad = mistyped('zset', pending) or mistyped('hash', base .. 'metrics:enqueued') or (laned and line_refusal(base, true))
+local before = not bad and not laned and call('ZCARD', pending)
 if before == 0 then bad = mistyped('zset', base .. 'hungry') end
 if not bad and now then
   bad = mistyped('zset', schedule)
@@ -53,37 +72,69 @@ if bad then return bad end
 
 local some_exist = chunked(rows, function(...) return call('EXISTS', ...) end) > 0
 
+local timed = false -- a time has been written
+if any_dedup then call('SET', base .. 'dedups', 1) end
+if any_lane then begin_lanes(base) end
+local line = laned and the_line(base)
 local answers, seen, landed, now_list, later_list = {}, {}, 0, {}, {}
 for k = 1, n do
   local row, at = rows[k], starts[k]
+  local dedup, lane = dedups[k], lanes_of[k]
+  local id, state, run = ARGV[at], nil, runs[k]
+  local refused
   if seen[row] or (some_exist and call('EXISTS', row) == 1) then
-    answers[k] = 0
+    refused = id .. ' ' .. state_of(row)
+  else
+    local moved
+    if dedup then refused, moved = duplicate_of(base, dedup, ARGV[at + 1], run) end
+    timed = timed or moved
+    if not refused and not run and line and line.is_full(lane or '') then refused = -3 end
+  end
+  if refused then
+    answers[k] = refused
   else
     seen[row] = true
-    local run, fields = runs[k], ARGV[at + 3]
-    local state = run and 'scheduled' or 'pending'
+    local fields = ARGV[at + 3]
+    state = run and 'scheduled' or 'pending'
     if fields == '0' then
       call('HSET', row, 'state', state, 'attempts', '0', 'payload', ARGV[at + 1])
     else
+      if dedup then
+        ARGV[dedup.field + 1] = dedup.key
+        own_key(base, id, dedup)
+      end
       call('HSET', row, 'state', state, 'attempts', '0', 'payload', ARGV[at + 1],
         unpack(ARGV, at + 4, at + 3 + 2 * tonumber(fields)))
       if priorities[k] == '0' then call('HDEL', row, 'priority') end -- a row says its priority only if it is not 0
+      if dedup and dedup.mode == 't' then call('HDEL', row, 'dedup') end -- nobody's end frees that key
     end
-    if run then
+    if run and dedup then -- at once: a later one of this call may move it
+      call('ZADD', schedule, spell(run), id)
+      timed = true
+    elseif run then
       later_list[#later_list + 1] = spell(run)
-      later_list[#later_list + 1] = ARGV[at]
+      later_list[#later_list + 1] = id
+    elseif lane then
+      line.put(id, lane, priorities[k])
     else
       now_list[#now_list + 1] = priorities[k] or '0'
-      now_list[#now_list + 1] = ARGV[at]
+      now_list[#now_list + 1] = id
     end
     landed = landed + 1
     answers[k] = 1
+    if heard then report(base, 'landed', id, '0', state) end
   end
 end
 
-zadd(pending, now_list)
 zadd(schedule, later_list)
 count(base, 'enqueued', landed)
-if #now_list > 0 then wake_if_new(base, before) end
-if #later_list > 0 then announce_if_earlier(base, earliest, schedule, now) end
+if line then
+  line.add('', now_list)
+  line.finish()
+else
+  zadd(pending, now_list)
+  if #now_list > 0 and before == 0 and call('EXISTS', base .. 'paused') == 0 then wake(base) end
+end
+if timed or #later_list > 0 then announce_if_earlier(base, earliest, schedule, now) end
+if used then publish_news(base) end
 return answers

@@ -20,6 +20,9 @@ if not after or after ~= #ARGV + 1 then return refuse('EMQARG', 'land: ' .. (fau
 if found.inline > 1000 then return refuse('EMQARG', 'land: more than 1000 jobs at once') end
 if found.twice then return refuse('EMQSTATE', 'land: an id stands twice in the tree: ' .. found.twice) end
 
+bad = found.laned and line_refusal(base, true)
+if bad then return bad end
+
 local row = base .. 'job:' .. (parent == '' and ARGV[3] or parent)
 if parent == '' then
   if call('EXISTS', row) == 1 then return 0 end
@@ -54,4 +57,6 @@ else
   family.land_children(row, ARGV, 3, true)
 end
 family.finish()
+the_line(base).finish()
+publish_news(base)
 return 1

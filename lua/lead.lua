@@ -28,12 +28,12 @@ for i = 1, #KEYS - 1 do
     call('SET', leader, process, 'PX', ttl)
     leads = true
   end
-  local waiting = redis.pcall('ZCARD', base .. 'pending')
+  local waiting = redis.pcall('ZCARD', base .. (call('EXISTS', base .. 'lanes:floor') == 1 and 'lanes' or 'pending'))
   local n = #answer
   answer[n + 1] = leads and 1 or 0
   answer[n + 2] = leads and until_first(base .. 'schedule') or -1
   answer[n + 3] = leads and until_first(base .. 'active') or -1
-  answer[n + 4] = -1
+  answer[n + 4] = leads and until_first(base .. 'lanes:parked') or -1
   answer[n + 5] = (waiting ~= 0 and type(waiting) == 'number' and call('EXISTS', base .. 'paused') == 0) and 1 or 0
   local owed = leads and redis.pcall('XLEN', base .. 'outbox')
   answer[n + 6] = (owed ~= 0 and type(owed) == 'number') and 1 or 0

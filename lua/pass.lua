@@ -2,10 +2,10 @@
 -- KEYS pending base
 -- ARGV process
 -- Answers 1 when another process was woken.
-local pending, base = KEYS[1], KEYS[2]
+local base = KEYS[2]
 if not ARGV[1] then return refuse('EMQARG', 'pass: process is missing') end
-local bad = mistyped('zset', pending) or mistyped('zset', base .. 'hungry')
+local bad = line_refusal(base)
 if bad then return bad end
 call('ZREM', base .. 'hungry', ARGV[1])
-if call('ZCARD', pending) > 0 and call('EXISTS', base .. 'paused') == 0 then return wake(base) end
+if the_line(base).claimable() > 0 and call('EXISTS', base .. 'paused') == 0 then return wake(base) end
 return 0

@@ -3,23 +3,24 @@
 -- KEYS dead pending base
 -- ARGV fresh (1: the attempts so far no longer count against the cap), then ids
 -- Answers a code per job: 1, 0 gone, -2 not dead.
-local dead, pending, base = KEYS[1], KEYS[2], KEYS[3]
+local dead, base = KEYS[1], KEYS[3]
 local fresh = ARGV[1]
 if (fresh ~= '0' and fresh ~= '1') or #ARGV < 2 then return refuse('EMQARG', 'reprocess: arguments do not add up') end
-local bad = mistyped('zset', dead) or mistyped('zset', pending) or flow_refusal(base)
+local bad = mistyped('zset', dead) or flow_refusal(base)
 if bad then return bad end
 
-local before = call('ZCARD', pending)
-local codes, moved = {}, 0
+local line = the_line(base)
+local codes = {}
 local family
 for i = 2, #ARGV do
   local id, row = ARGV[i], base .. 'job:' .. ARGV[i]
-  local r = redis.pcall('HMGET', row, 'state', 'attempts', 'priority', 'parent', 'flow', 'died_of')
+  local r = redis.pcall('HMGET', row, 'state', 'attempts', 'priority', 'parent', 'flow', 'died_of', 'lane', 'dedup')
   local code = 0
   if not r.err and r[1] then
     code = -2
     if r[1] == 'dead' and call('ZREM', dead, id) == 1 then
       call('HDEL', row, 'last_error', 'cancel', 'stalls', 'lapsed', 'died_of', 'removing')
+      if r[8] and type(redis.pcall('SET', base .. 'dedup:' .. r[8], id, 'NX')) == 'table' then call('SET', base .. 'dedups', 1) end
       if fresh == '1' then call('HSET', row, 'uncharged', r[2]) end
       local waits = false
       if r[4] or r[5] then
@@ -31,8 +32,7 @@ for i = 2, #ARGV do
         call('ZADD', base .. 'waiting', 0, id)
       else
         call('HSET', row, 'state', 'pending')
-        call('ZADD', pending, priority_of(r[3]), id)
-        moved = moved + 1
+        line.put(id, r[7], r[3])
       end
       code = 1
     end
@@ -40,5 +40,6 @@ for i = 2, #ARGV do
   codes[#codes + 1] = code
 end
 if family then family.finish() end
-if moved > 0 then wake_if_new(base, before) end
+line.finish()
+publish_news(base)
 return codes

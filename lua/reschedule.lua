@@ -2,7 +2,7 @@
 -- KEYS schedule pending base
 -- ARGV per job: id, delay ('' or a time that has passed = now)
 -- Answers a code per job: 1 changed, 0 gone, -2 not waiting for a time (it has been promoted, or runs).
-local schedule, pending, base = KEYS[1], KEYS[2], KEYS[3]
+local schedule, base = KEYS[1], KEYS[3]
 if #ARGV < 2 or #ARGV % 2 ~= 0 then return refuse('EMQARG', 'reschedule: arguments do not add up') end
 local now = server_ms()
 local runs = {}
@@ -10,14 +10,14 @@ for i = 1, #ARGV, 2 do
   runs[i] = run_at(ARGV[i + 1], now)
   if not runs[i] then return refuse('EMQARG', 'reschedule: delay is not canonical milliseconds') end
 end
-local bad = mistyped('zset', schedule) or mistyped('zset', pending) or mistyped('zset', base .. 'hungry')
+local bad = mistyped('zset', schedule) or line_refusal(base)
 if bad then return bad end
 
-local before, earliest = call('ZCARD', pending), first_score(schedule)
-local codes, promoted, parked = {}, 0, 0
+local line, earliest = the_line(base), first_score(schedule)
+local codes, parked = {}, 0
 for i = 1, #ARGV, 2 do
   local id, row = ARGV[i], base .. 'job:' .. ARGV[i]
-  local r = redis.pcall('HMGET', row, 'state', 'priority')
+  local r = redis.pcall('HMGET', row, 'state', 'priority', 'lane')
   local code = 0
   if not r.err and r[1] then
     code = -2
@@ -27,14 +27,13 @@ for i = 1, #ARGV, 2 do
         parked = parked + 1
       else
         call('HSET', row, 'state', 'pending')
-        call('ZADD', pending, priority_of(r[2]), id)
-        promoted = promoted + 1
+        line.put(id, r[3], r[2])
       end
       code = 1
     end
   end
   codes[#codes + 1] = code
 end
-if promoted > 0 then wake_if_new(base, before) end
+line.finish()
 if parked > 0 then announce_if_earlier(base, earliest, schedule, now) end
 return codes

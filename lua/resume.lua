@@ -2,8 +2,8 @@
 -- KEYS paused base
 -- Answers 1 changed, 0 not paused.
 local paused, base = KEYS[1], KEYS[2]
-local bad = mistyped('zset', base .. 'pending') or mistyped('zset', base .. 'hungry')
+local bad = line_refusal(base)
 if bad then return bad end
 if call('DEL', paused) == 0 then return 0 end
-if call('ZCARD', base .. 'pending') > 0 then wake(base) end
+if the_line(base).claimable() > 0 then wake(base) end
 return 1

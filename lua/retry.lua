@@ -3,7 +3,6 @@
 -- ARGV record, then per job: id, token, delay_ms, max_attempts (0 buries), error
 -- Answers per job: 'scheduled', 'pending', 'dead', or a code: 0 gone, -1 stale.
 local active, schedule, dead, base = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local pending = base .. 'pending'
 local record = int(ARGV[1] or '', 0, MAX_INT)
 if not record or #ARGV < 6 or (#ARGV - 1) % 5 ~= 0 then return refuse('EMQARG', 'retry: arguments do not add up') end
 for i = 4, #ARGV, 5 do
@@ -15,16 +14,22 @@ local bad = mistyped('zset', active) or mistyped('zset', schedule) or mistyped('
   or (record > 0 and mistyped('stream', base .. 'stream:completions'))
 if bad then return bad end
 
-local now, before, earliest = server_ms(), call('ZCARD', pending), first_score(schedule)
-local answers, buried, retried, put_back, parked = {}, 0, 0, 0, 0
+local now, earliest = server_ms(), first_score(schedule)
+local answers, buried, retried, parked, held = {}, 0, 0, 0, {}
+local line = the_line(base)
 local family
 for i = 2, #ARGV, 5 do
   local id, row = ARGV[i], base .. 'job:' .. ARGV[i]
   local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'state', 'uncharged', 'priority', 'cancel', 'parent',
-    'flow', 'awaited')
+    'flow', 'awaited', 'lane')
   local answer = r.err and 0 or holder(ARGV[i + 1], row, r)
   if answer > 0 then
-    call('ZREM', answer == 1 and active or pending, id)
+    if answer == 1 then
+      call('ZREM', active, id)
+      held[#held + 1] = id
+    else
+      line.drop(id, r[10])
+    end
     local delay, cap = tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])
     if r[6] or cap == 0 or (tonumber(r[1]) or 0) - (tonumber(r[4]) or 0) >= cap then
       local text = r[6] and 'cancelled' or ARGV[i + 4]
@@ -44,9 +49,10 @@ for i = 2, #ARGV, 5 do
         parked, answer = parked + 1, 'scheduled'
       else
         call('HSET', row, 'state', 'pending')
-        call('ZADD', pending, priority_of(r[5]), id)
-        put_back, answer = put_back + 1, 'pending'
+        line.put(id, r[10], r[5])
+        answer = 'pending'
       end
+      report(base, 'retried', id, r[1], cut(ARGV[i + 4]))
     end
   end
   answers[#answers + 1] = answer
@@ -54,6 +60,8 @@ end
 count(base, 'failed', buried)
 count(base, 'retried', retried)
 if family then family.finish() end
-if put_back > 0 then wake_if_new(base, before) end
+line.left(held)
+line.finish()
 if parked > 0 then announce_if_earlier(base, earliest, schedule, now) end
+publish_news(base)
 return answers

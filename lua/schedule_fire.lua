@@ -6,7 +6,7 @@
 -- Answers per item: 1 done, 2 the last job has not ended: the slot passes without a job, 0 fired already, -1 changed, paused or
 -- gone, -2 not due. Behind them the milliseconds until the next slot, -1 when there is none.
 -- Cost: per job two HSETs and two ZADDs.
-local pending, schedules, base = KEYS[1], KEYS[2], KEYS[3]
+local schedules, base = KEYS[2], KEYS[3]
 if #ARGV == 0 or #ARGV % 7 ~= 0 then return refuse('EMQARG', 'schedule_fire: arguments do not add up') end
 for i = 1, #ARGV, 7 do
   local slot, id = ARGV[i + 2], ARGV[i + 5]
@@ -23,7 +23,7 @@ for i = 1, #ARGV, 7 do
     return refuse('EMQARG', 'schedule_fire: not a minted id')
   end
 end
-local bad = mistyped('zset', pending) or mistyped('zset', schedules) or mistyped('zset', base .. 'hungry')
+local bad = mistyped('zset', schedules) or line_refusal(base, true)
   or mistyped('hash', base .. 'metrics:enqueued')
 if bad then return bad end
 
@@ -32,22 +32,30 @@ local function has_ended(id)
   return type(state) ~= 'string' or state == 'done' or state == 'dead'
 end
 
-local function land(id, payload, priority, max_stalls)
+local line = the_line(base)
+
+local function land(id, payload, priority, max_stalls, lane)
   local row = base .. 'job:' .. id
   if call('EXISTS', row) == 1 then return 0 end
   call('HSET', row, 'state', 'pending', 'attempts', '0', 'payload', payload)
   priority = priority_of(priority)
   if priority ~= '0' then call('HSET', row, 'priority', priority) end
   if int(max_stalls or '', 0, MAX_INT) then call('HSET', row, 'max_stalls', max_stalls) end
-  call('ZADD', pending, priority, id)
+  lane = lane and lane_named(lane) and lane
+  if lane then
+    call('HSET', row, 'lane', lane)
+    line = begin_lanes(base)
+  end
+  line.put(id, lane, priority)
+  report(base, 'landed', id, '0', 'pending')
   return 1
 end
 
-local now, before, landed, answers = server_ms(), call('ZCARD', pending), 0, {}
+local now, landed, answers = server_ms(), 0, {}
 for i = 1, #ARGV, 7 do
   local key, slot, next_slot, id = ARGV[i], ARGV[i + 2], ARGV[i + 3], ARGV[i + 5]
   local at, row = tonumber(slot), base .. 'schedule:' .. key
-  local h = redis.pcall('HMGET', row, 'rev', 'paused', 'last_slot', 'last_job', 'priority', 'max_stalls', 'skipped')
+  local h = redis.pcall('HMGET', row, 'rev', 'paused', 'last_slot', 'last_job', 'priority', 'max_stalls', 'skipped', 'lane')
   local score = tonumber(call('ZSCORE', schedules, key))
   local code
   if h.err or not h[1] then
@@ -67,7 +75,7 @@ for i = 1, #ARGV, 7 do
         code = 2
         if at then call('HSET', row, 'skipped', one_more(h[7])) end
       else
-        landed = landed + land(id, ARGV[i + 6], h[5], h[6])
+        landed = landed + land(id, ARGV[i + 6], h[5], h[6], h[8])
         call('HSET', row, 'last_job', id)
       end
     end
@@ -79,7 +87,8 @@ for i = 1, #ARGV, 7 do
   answers[#answers + 1] = code
 end
 count(base, 'enqueued', landed)
-if landed > 0 then wake_if_new(base, before) end
+line.finish()
+publish_news(base)
 local first = first_score(schedules)
 answers[#answers + 1] = first and first < MAX_INT and math.max(0, first - now) or -1
 return answers

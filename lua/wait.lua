@@ -2,22 +2,27 @@
 -- KEYS active pending base
 -- ARGV per job: id, token
 -- Answers a code per job: 1 waits or is pending (or buried, when it was asked to stop), 0 gone, -1 stale.
-local active, pending, base = KEYS[1], KEYS[2], KEYS[3]
+local active, base = KEYS[1], KEYS[3]
 local waiting = base .. 'waiting'
 if #ARGV < 2 or #ARGV % 2 ~= 0 then return refuse('EMQARG', 'wait: arguments do not add up') end
-local bad = mistyped('zset', active) or mistyped('zset', pending) or mistyped('hash', base .. 'metrics:failed')
+local bad = mistyped('zset', active) or mistyped('hash', base .. 'metrics:failed')
   or flow_refusal(base)
 if bad then return bad end
 
 local family = flows(base)
-local before = call('ZCARD', pending)
-local codes, buried, put_back = {}, 0, 0
+local line = the_line(base)
+local codes, buried, held = {}, 0, {}
 for i = 1, #ARGV, 2 do
   local id, row = ARGV[i], base .. 'job:' .. ARGV[i]
-  local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'state', 'priority', 'cancel', 'uncharged')
+  local r = redis.pcall('HMGET', row, 'attempts', 'lease_epoch', 'state', 'priority', 'cancel', 'uncharged', 'lane')
   local code = r.err and 0 or holder(ARGV[i + 1], row, r)
   if code > 0 then
-    call('ZREM', code == 1 and active or pending, id)
+    if code == 1 then
+      call('ZREM', active, id)
+      held[#held + 1] = id
+    else
+      line.drop(id, r[7])
+    end
     if r[5] then
       bury(base, id, row, r[1], 'cancelled', 0, server_ms())
       family.buried(id, row, 'cancelled')
@@ -30,8 +35,7 @@ for i = 1, #ARGV, 2 do
         call('ZADD', waiting, 0, id)
       else
         call('HSET', row, 'state', 'pending')
-        call('ZADD', pending, priority_of(r[4]), id)
-        put_back = put_back + 1
+        line.put(id, r[7], r[4])
       end
     end
     code = 1
@@ -40,5 +44,7 @@ for i = 1, #ARGV, 2 do
 end
 count(base, 'failed', buried)
 family.finish()
-if put_back > 0 then wake_if_new(base, before) end
+line.left(held)
+line.finish()
+publish_news(base)
 return codes

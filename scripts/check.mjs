@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { chunksFor, hasPlainEdition } from './lua-chunks.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const node = (script, ...args) => ({ command: process.execPath, args: [script, ...args] });
@@ -45,13 +46,15 @@ function luacheck() {
   let clean = true;
   for (const file of readdirSync(`${root}/lua`).filter((name) => /^[a-z].*\.lua$/.test(name))) {
     const script = part(file);
-    const input = part('_prelude.lua') + (script.includes('flows(') ? part('_flow.lua') : '') + script;
-    // A script uses some of the prelude, never all of it.
-    const args = ['--config', `${root}/.luacheckrc`, '--no-unused', '--no-color', '-q', '--filename', file, '-'];
-    const { status, stdout } = spawnSync('luacheck', args, { input, encoding: 'utf8' });
-    if (status !== 0) {
-      console.error(stdout);
-      clean = false;
+    for (const plain of hasPlainEdition(script) ? [false, true] : [false]) {
+      const chunks = chunksFor(script, plain, (name) => part(`_${name}.lua`));
+      const input = [...chunks, script].join('\n');
+      const args = ['--config', `${root}/.luacheckrc`, '--no-unused', '--no-color', '-q', '--filename', file, '-'];
+      const { status, stdout } = spawnSync('luacheck', args, { input, encoding: 'utf8' });
+      if (status !== 0) {
+        console.error(stdout);
+        clean = false;
+      }
     }
   }
   return clean;

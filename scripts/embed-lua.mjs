@@ -2,32 +2,52 @@
 // With --check it only compares, and fails when the generated file is stale.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { chunksFor, hasPlainEdition, slim } from './lua-chunks.mjs';
 
 const root = new URL('..', import.meta.url);
 const target = new URL('lib/wire/scripts.generated.ts', root);
-
-// Comment lines and indentation stay behind: the server keeps every script's text in memory.
-const slim = (text) =>
-  text
-    .split('\n')
-    .map((line) => line.trim())
-    .filter((line) => line !== '' && !line.startsWith('--'))
-    .join('\n');
 
 const folder = new URL('lua/', root);
 const names = readdirSync(folder)
   .filter((name) => name.endsWith('.lua') && !name.startsWith('_'))
   .sort();
-const read = (name) => slim(readFileSync(new URL(name, folder), 'utf8'));
+const read = (name) => readFileSync(new URL(name, folder), 'utf8');
+const readPart = (part) => read(`_${part}.lua`);
+
+const chunks = [];
+const numbered = (script, plain) => {
+  const numbers = chunksFor(script, plain, readPart).map((chunk) => {
+    if (!chunks.includes(chunk)) chunks.push(chunk);
+    return chunks.indexOf(chunk);
+  });
+  return JSON.stringify(numbers);
+};
+const scripts = names.map((file) => ({ name: file.replace('.lua', ''), text: read(file) }));
+const whole = scripts.map(({ name, text }) => `  ${name}: ${numbered(text, false)},`);
+const plain = scripts
+  .filter(({ text }) => hasPlainEdition(text))
+  .map(({ name, text }) => `  ${name}: ${numbered(text, true)},`);
 
 const lines = [
   '// Generated from lua/ by `npm run generate`. Do not edit.',
-  `export const PRELUDE = ${JSON.stringify(read('_prelude.lua'))};`,
   '',
-  `export const FLOW = ${JSON.stringify(read('_flow.lua'))};`,
+  '/** What scripts share. */',
+  'export const CHUNKS = [',
+  ...chunks.map((chunk) => `  ${JSON.stringify(chunk)},`),
+  '] as const;',
+  '',
+  '/** By script, the chunks that stand in front of it, in order. */',
+  'export const WHOLE = {',
+  ...whole,
+  '} as const;',
+  '',
+  '/** The same of the plain editions, which know nothing beyond plain jobs. */',
+  'export const PLAIN = {',
+  ...plain,
+  '} as const;',
   '',
   'export const SCRIPTS = {',
-  ...names.map((name) => `  ${name.replace('.lua', '')}: ${JSON.stringify(read(name))},`),
+  ...scripts.map(({ name, text }) => `  ${name}: ${JSON.stringify(slim(text))},`),
   '} as const;',
   '',
 ];

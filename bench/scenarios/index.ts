@@ -7,6 +7,7 @@ import { enqueue } from './enqueue.js';
 import { flows } from './flows.js';
 import { idle } from './idle.js';
 import { killed } from './killed.js';
+import { fairness, laneClaims } from './lanes.js';
 import { latency, latencyTwoProcesses } from './latency.js';
 import { memory } from './memory.js';
 import { nest } from './nest.js';
@@ -18,6 +19,8 @@ export const scenarios: readonly Scenario[] = [
   ...processing,
   nest,
   ...flows,
+  laneClaims,
+  fairness,
   memory,
   latency,
   latencyTwoProcesses,

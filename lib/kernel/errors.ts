@@ -61,6 +61,17 @@ export class EchoStateError extends EchoError {
   }
 }
 
+/** A job's lane holds as many waiting jobs as it may (`maxWaiting`): nothing landed. `retryable`, once some have run. */
+export class EchoLaneFullError extends EchoError {
+  constructor(
+    queue: string,
+    /** A name, or a group's and a lane's. */
+    readonly lane: string | readonly [string, string],
+  ) {
+    super('ECHO_LANE_FULL', `queue '${queue}': lane ${JSON.stringify(lane)} has no room for more waiting jobs`, true);
+  }
+}
+
 /** A job that somebody waits for did not end well. `code` is `ECHO_JOB_DEAD` or `ECHO_JOB_REMOVED`. */
 export class EchoJobError extends EchoError {
   /** @internal */

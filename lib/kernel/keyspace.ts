@@ -5,6 +5,8 @@ export const DEFAULT_PREFIX = 'emq';
 const PREFIX = /^[A-Za-z0-9_.:-]{1,64}$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what a queue name must not hold
 const FORBIDDEN_IN_NAME = /[{}\u0000-\u001f\u007f-\u009f]/;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: likewise
+const CONTROL = /[\u0000-\u001f\u007f-\u009f]/;
 const LONGEST_NAME_BYTES = 200;
 const MOST_KEPT = 10_000;
 
@@ -26,8 +28,16 @@ export interface QueueKeys {
   readonly acknowledged: string;
   /** Per queue that owes, the last entry of its outbox applied here. */
   readonly relayed: string;
+  /** Settled jobs, where consumers record them. */
+  readonly completions: string;
   /** Processes with free slots, to be woken. */
   readonly hungry: string;
+  /** Lanes that can give a job now, or their groups; score = virtual start tag. */
+  readonly lanes: string;
+  /** What holds back the whole queue. */
+  readonly limits: string;
+  /** Exists while somebody listens for events. */
+  readonly heard: string;
   readonly leader: string;
   readonly version: string;
   /** The row of a job. */
@@ -38,6 +48,8 @@ export interface QueueKeys {
   beatChannel: string;
   /** The channel on which the end of jobs is told that somebody waits for. */
   settledChannel: string;
+  /** The channel of events, for whoever listens. */
+  eventsChannel: string;
 }
 
 /** Names of the fixed keys a transition can declare. */
@@ -50,6 +62,9 @@ export type KeyName =
   | 'paused'
   | 'schedules'
   | 'relayed'
+  | 'completions'
+  | 'lanes'
+  | 'limits'
   | 'leader'
   | 'base';
 
@@ -67,12 +82,25 @@ export function assertScheduleKey(key: unknown): asserts key is string {
   if (fault) throw new EchoArgumentError(`a schedule's key, ${JSON.stringify(key.slice(0, 60))}, ${fault}`);
 }
 
+/** @throws EchoArgumentError unless it is 1 to 200 bytes of UTF-8 without control characters */
+export function assertName(name: unknown, what: string): asserts name is string {
+  if (typeof name !== 'string') throw new EchoArgumentError(`${what} must be a string, got ${typeof name}`);
+  const fault = faultOfBytes(name) ?? (CONTROL.test(name) ? 'holds a control character' : undefined);
+  if (fault) throw new EchoArgumentError(`${what} ${JSON.stringify(name.slice(0, 60))} ${fault}`);
+}
+
 function faultOfName(name: string): string | undefined {
+  const fault = faultOfBytes(name);
+  if (fault) return fault;
+  if (FORBIDDEN_IN_NAME.test(name)) return 'holds a brace or a control character';
+  if (name !== name.trim()) return 'begins or ends with a blank';
+  return undefined;
+}
+
+function faultOfBytes(name: string): string | undefined {
   if (name.length === 0) return 'is empty';
   if (!name.isWellFormed()) return 'holds half a surrogate pair, which UTF-8 cannot carry';
   if (Buffer.byteLength(name) > LONGEST_NAME_BYTES) return `is longer than ${LONGEST_NAME_BYTES} bytes`;
-  if (FORBIDDEN_IN_NAME.test(name)) return 'holds a brace or a control character';
-  if (name !== name.trim()) return 'begins or ends with a blank';
   return undefined;
 }
 
@@ -95,11 +123,16 @@ class Keys implements QueueKeys {
   readonly outbox: string;
   readonly acknowledged: string;
   readonly relayed: string;
+  readonly completions: string;
   readonly hungry: string;
+  readonly lanes: string;
+  readonly limits: string;
+  readonly heard: string;
   readonly leader: string;
   readonly version: string;
   readonly beatChannel: string;
   readonly settledChannel: string;
+  readonly eventsChannel: string;
 
   constructor(
     readonly queue: string,
@@ -117,11 +150,16 @@ class Keys implements QueueKeys {
     this.outbox = `${base}outbox`;
     this.acknowledged = `${base}outbox:acked`;
     this.relayed = `${base}relayed`;
+    this.completions = `${base}stream:completions`;
     this.hungry = `${base}hungry`;
+    this.lanes = `${base}lanes`;
+    this.limits = `${base}limits`;
+    this.heard = `${base}heard`;
     this.leader = `${base}leader`;
     this.version = `${base}version`;
     this.beatChannel = `${base}beat`;
     this.settledChannel = `${base}settled`;
+    this.eventsChannel = `${base}events`;
   }
 
   row(id: string): string {

@@ -52,9 +52,9 @@ export function cancelOutcomeOf(code: number): TreeCancelOutcome {
 const ON_PURPOSE = Symbol.for('nestjs-echomq:on-purpose');
 
 /** Which of them a thrown value is. Asking a stranger's value may itself throw. */
-export function onPurpose(thrown: unknown): 'discard' | 'snooze' | 'wait' | undefined {
+export function onPurpose(thrown: unknown): 'discard' | 'snooze' | 'wait' | 'rate-limited' | undefined {
   try {
-    return (thrown as Partial<Discard | Snooze | WaitForChildren> | null | undefined)?.[ON_PURPOSE];
+    return (thrown as Partial<Discard | Snooze | WaitForChildren | RateLimited> | null | undefined)?.[ON_PURPOSE];
   } catch {
     return undefined;
   }
@@ -97,6 +97,31 @@ export class WaitForChildren extends Error {
   constructor() {
     super('waits for its children');
     this.name = 'WaitForChildren';
+  }
+}
+
+/**
+ * Thrown by a handler: what it needs allows no more for now. The job keeps its place and its attempt; for `ms` milliseconds nothing
+ * is claimed of its lane, or of its queue, by any process.
+ */
+export class RateLimited extends Error {
+  /** @internal */
+  readonly [ON_PURPOSE] = 'rate-limited';
+  readonly ms: number;
+  readonly scope: 'lane' | 'queue';
+
+  /**
+   * `scope` is what is held back: the job's lane (default), or the queue; of a job without a lane always the queue.
+   * @throws RangeError unless `ms` is a whole number of milliseconds, 1 to 2^53-1, and `scope` one of the two
+   */
+  constructor(ms: number, { scope = 'lane' }: { scope?: 'lane' | 'queue' } = {}) {
+    super(`held back for ${ms} ms`);
+    this.name = 'RateLimited';
+    if (!isDelay(ms) || ms === 0) throw new RangeError(`RateLimited takes whole milliseconds from 1, got ${ms}`);
+    if (scope !== 'lane' && scope !== 'queue')
+      throw new RangeError(`RateLimited holds back a 'lane' or a 'queue', got ${scope}`);
+    this.ms = ms;
+    this.scope = scope;
   }
 }
 

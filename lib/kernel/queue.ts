@@ -1,10 +1,13 @@
-import { show } from './arguments.js';
+import { assertKnownKeys, show } from './arguments.js';
 import { EchoArgumentError } from './errors.js';
 import { assertQueueName } from './keyspace.js';
+import type { LaneBy } from './lane.js';
 import { type InputOfSchema, isStandardSchema, type OutputOfSchema, type StandardSchema } from './schema.js';
 
 /** By `Symbol.for`: the ESM and the CommonJS copy of this package can be loaded at once, and know each other's queues. */
 const QUEUE = Symbol.for('nestjs-echomq:queue');
+
+const OPTIONS = new Set(['lane']);
 
 /** The schemas of a queue's jobs, by name. */
 export type Schemas = Readonly<Record<string, StandardSchema>>;
@@ -20,8 +23,16 @@ export interface Queue<Inputs = any, Outputs = Inputs> {
   readonly name: string;
   /** By the name of the job; absent where only the compiler knows the jobs. */
   readonly schemas?: Schemas;
+  /** Chooses the lane of jobs that are enqueued without one. */
+  readonly lane?: LaneBy;
   /** For the compiler alone: at run time there is no such property. */
   readonly '~types': { readonly inputs: Inputs; readonly outputs: Outputs };
+}
+
+/** What a definition says of the queue beside its jobs. */
+export interface QueueOptions<Inputs> {
+  /** Which lane a job takes that is enqueued under this definition without one; undefined or null: none. */
+  lane: LaneBy<Inputs>;
 }
 
 /** The names of a queue's jobs. */
@@ -38,30 +49,51 @@ export type InputOf<Of extends Queue, Name extends NamesOf<Of['~types']['inputs'
 
 /**
  * Declares a queue's jobs for the compiler: `defineQueue<{ welcome: { to: string } }>('mail')`. At run time nothing is
- * checked but the name.
+ * checked but the name. Behind it, `{ lane: (job) => job.data.tenant }` chooses the lanes of its jobs.
  * @throws EchoArgumentError for a name that no queue can have
  */
-export function defineQueue<Jobs extends object = Record<string, unknown>>(name: string): Queue<Jobs>;
+export function defineQueue<Jobs extends object = Record<string, unknown>>(
+  name: string,
+  options?: QueueOptions<Jobs>,
+): Queue<Jobs>;
 /**
  * Declares a queue's jobs by schemas, of any library that follows Standard Schema:
  * `defineQueue('mail', { welcome: z.object({ to: z.string() }) })`.
  *
- * Data is validated before it is sent, and again before a handler gets it, by this process's schemas. It is sent as it was
- * given; the handler gets what the schema puts out. So a schema must accept its input as the codec brings it back: of a
- * `Date`, JSON makes a text (`z.coerce.date()` takes both).
+ * Data is validated before it is sent, and again before a handler gets it, by this process's schemas. It is sent as
+ * it was given; the handler gets what the schema puts out. So a schema must accept its input as the codec brings it
+ * back: of a `Date`, JSON makes a text (`z.coerce.date()` takes both). `options` as above.
  * @throws EchoArgumentError for a name that no queue can have, or something that is no schema
  */
 export function defineQueue<const Jobs extends Schemas>(
   name: string,
   schemas: Jobs,
+  options?: QueueOptions<{ -readonly [Name in keyof Jobs]: InputOfSchema<Jobs[Name]> }>,
 ): Queue<
   { -readonly [Name in keyof Jobs]: InputOfSchema<Jobs[Name]> },
   { -readonly [Name in keyof Jobs]: OutputOfSchema<Jobs[Name]> }
 >;
-export function defineQueue(name: string, ...given: [schemas?: Schemas]): Queue {
+export function defineQueue(name: string, ...given: [schemas?: unknown, options?: unknown]): Queue {
   assertQueueName(name);
-  const own = given.length === 0 ? {} : { schemas: checkedSchemas(name, given[0]) };
-  return Object.freeze({ name, ...own, [QUEUE]: true }) as unknown as Queue;
+  const bare = given.length === 0 || isOptions(given[0]);
+  const schemas = bare ? {} : { schemas: checkedSchemas(name, given[0]) };
+  const options = bare ? given[0] : given[1];
+  const lane = options === undefined ? {} : { lane: checkedLane(name, options) };
+  return Object.freeze({ name, ...schemas, ...lane, [QUEUE]: true }) as unknown as Queue;
+}
+
+/** Options, not schemas: a function that is no schema can be no job's. */
+function isOptions(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || Object.keys(value).join() !== 'lane') return false;
+  const { lane } = value as { lane: unknown };
+  return typeof lane === 'function' && !isStandardSchema(lane);
+}
+
+function checkedLane(queue: string, options: unknown): LaneBy {
+  const call = `defineQueue('${queue}', ...)`;
+  assertKnownKeys(options, OPTIONS, `${call}: its options`);
+  if (typeof options.lane === 'function') return options.lane as LaneBy;
+  throw new EchoArgumentError(`${call}: lane must be a function that answers a job's lane, got ${show(options.lane)}`);
 }
 
 export function isQueue(value: unknown): value is Queue {

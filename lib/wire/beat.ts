@@ -7,6 +7,8 @@ export interface Standing {
   leads: boolean;
   nextRunInMs: number | undefined;
   nextDeadlineInMs: number | undefined;
+  /** Until a lane that its rate holds back may give a job, or the queue that its own does. */
+  nextParkedInMs: number | undefined;
   claimable: boolean;
   /** Effects owed to other queues may wait in the outbox. */
   owes: boolean;
@@ -33,6 +35,7 @@ export async function lead(
       leads: n[at] === 1,
       nextRunInMs: fromZero(n[at + 1]!),
       nextDeadlineInMs: fromZero(n[at + 2]!),
+      nextParkedInMs: fromZero(n[at + 3]!),
       claimable: n[at + 4] === 1,
       owes: n[at + 5] === 1,
       nextSlotInMs: fromZero(n[at + 6]!),

@@ -32,7 +32,8 @@ export interface Client {
   scans(): Scan[];
   subscribe(channels: string[]): Promise<void>;
   unsubscribe(channels: string[]): Promise<void>;
-  onMessage(listener: (channel: string, message: string) => void): void;
+  /** What is published, as bytes: not all of it is text. */
+  onMessage(listener: (channel: string, message: Buffer) => void): void;
   /** Called once, when the connection is over for whatever reason. */
   onEnd(listener: () => void): void;
   onError(listener: (error: Error) => void): void;
@@ -211,8 +212,8 @@ class RedisClient extends LibraryClient<Redis> implements Client {
     await this.client.unsubscribe(...channels);
   }
 
-  onMessage(listener: (channel: string, message: string) => void): void {
-    this.client.on('message', listener);
+  onMessage(listener: (channel: string, message: Buffer) => void): void {
+    this.client.on('messageBuffer', (channel: Buffer, message: Buffer) => listener(channel.toString(), message));
   }
 
   onNodes(): void {
@@ -280,8 +281,8 @@ class ClusterClient extends LibraryClient<Cluster> implements Client {
     await this.client.sunsubscribe(...channels);
   }
 
-  onMessage(listener: (channel: string, message: string) => void): void {
-    this.client.on('smessage', listener);
+  onMessage(listener: (channel: string, message: Buffer) => void): void {
+    this.client.on('smessageBuffer', (channel: Buffer, message: Buffer) => listener(channel.toString(), message));
   }
 
   onNodes(listener: () => void): void {

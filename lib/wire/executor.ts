@@ -3,8 +3,10 @@ import { EchoStoreError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import type { CallOptions, Connection } from './connection.js';
 import type { Arg, Reply } from './reply.js';
-import { textOf } from './script-text.js';
+import { type Edition, hasPlainEdition, textOf } from './script-text.js';
 import type { ScriptName, Transition } from './transition.js';
+
+const MOST_REMEMBERED = 10_000;
 
 interface Script {
   readonly text: string;
@@ -13,7 +15,9 @@ interface Script {
 
 /** Runs transitions as scripts: by hash, and once in full where the server does not know the hash. */
 export class Executor {
-  private readonly scripts = new Map<ScriptName, Script>();
+  private readonly scripts: Record<Edition, Map<ScriptName, Script>> = { plain: new Map(), whole: new Map() };
+  /** By script, the queues for which its plain edition does not do. */
+  private readonly beyondPlain = new Map<ScriptName, Set<string>>();
 
   constructor(
     readonly connection: Connection,
@@ -44,11 +48,46 @@ export class Executor {
     return step.decode(reply, call);
   }
 
+  /**
+   * The same in full, not by hash, for what must stay in order: of a hash that the server does not know there is a second sending,
+   * behind what was sent after it. Once answered, the hash is known.
+   */
+  async runInFull<Call, Answer>(step: Transition<Call, Answer>, keys: QueueKeys, call: Call): Promise<Answer> {
+    if (this.firstTouch !== undefined) await this.touch(keys);
+    const { text } = this.edition(step.name, 'whole');
+    const args: Arg[] = [text, step.keys.length, ...step.keys.map((name) => keys[name]), ...step.encode(call)];
+    return step.decode(await this.connection.call('EVAL', args, { resend: step.resend }), call);
+  }
+
   /** A script by name, for steps that concern more than one queue. */
   async script(name: ScriptName, keys: string[], args: Arg[], options: CallOptions): Promise<Reply> {
-    const { sha, text } = this.edition(name);
     const rest: Arg[] = [keys.length, ...keys];
     for (let i = 0; i < args.length; i++) rest.push(args[i]!); // a spread of thousands would go through the stack
+    if (!hasPlainEdition(name)) return this.send(this.edition(name, 'whole'), rest, options);
+    const base = keys[keys.length - 1]!;
+    const beyond = this.queuesBeyondPlain(name);
+    if (!beyond.has(base)) {
+      try {
+        return await this.send(this.edition(name, 'plain'), rest, options);
+      } catch (error) {
+        if (!(error instanceof EchoStoreError) || error.code !== 'EMQPLAIN') throw error;
+        beyond.add(base); // for good: a queue that has used lanes keeps them
+      }
+    }
+    return this.send(this.edition(name, 'whole'), rest, options);
+  }
+
+  private queuesBeyondPlain(name: ScriptName): Set<string> {
+    let beyond = this.beyondPlain.get(name);
+    if (beyond === undefined) {
+      beyond = new Set();
+      this.beyondPlain.set(name, beyond);
+    }
+    if (beyond.size >= MOST_REMEMBERED) beyond.clear(); // names may come from tenants without end
+    return beyond;
+  }
+
+  private async send({ sha, text }: Script, rest: Arg[], options: CallOptions): Promise<Reply> {
     try {
       return await this.connection.call('EVALSHA', [sha as Arg].concat(rest), options);
     } catch (error) {
@@ -69,12 +108,12 @@ export class Executor {
     return touched;
   }
 
-  private edition(name: ScriptName): Script {
-    let script = this.scripts.get(name);
+  private edition(name: ScriptName, edition: Edition): Script {
+    let script = this.scripts[edition].get(name);
     if (script === undefined) {
-      const text = textOf(name, this.connection.cluster);
+      const text = textOf(name, this.connection.cluster, edition);
       script = { text, sha: createHash('sha1').update(text).digest('hex') };
-      this.scripts.set(name, script);
+      this.scripts[edition].set(name, script);
     }
     return script;
   }

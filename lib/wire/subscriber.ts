@@ -5,12 +5,13 @@ import { Redial } from '../kernel/reconnect.js';
 import type { Client, ClientFactory } from './client.js';
 import { GREETING_MS, isReplica } from './connection.js';
 import { asEchoError, tagOf } from './faults.js';
+import { type EventFrame, readFrames } from './frames.js';
 
 export interface SubscriberEvents {
   /** Something may be claimable. */
   wake(queue: string): void;
-  /** A new earliest time in so many milliseconds: a job's, or a slot of a repeating schedule. */
-  beat(queue: string, what: 'run' | 'slot', inMs: number): void;
+  /** A new earliest time in so many milliseconds: a job's, a slot of a repeating schedule, or a lane's that a rate holds back. */
+  beat(queue: string, what: 'run' | 'slot' | 'park', inMs: number): void;
   /** Nobody leads the queue any more. */
   leaderless(queue: string): void;
   /** Something is owed to another queue. */
@@ -21,22 +22,28 @@ export interface SubscriberEvents {
   paused(queue: string): void;
   /** A job that somebody waits for has ended. */
   settled(queue: string, id: string): void;
+  /** Things have happened to jobs of a queue, in one step. */
+  happened(queue: string, frames: readonly EventFrame[]): void;
   /** The server has acknowledged the channels of a queue: from now on nothing that `hears` speaks of is missed. */
   listening(queue: string, hears: Hearing): void;
   fault(error: EchoError): void;
 }
 
-/** What a process listens to a queue for: as its consumer, or for the end of jobs. */
-export type Hearing = 'work' | 'ends';
+/** What a process listens to a queue for: as its consumer, for the end of jobs, or for all that happens to jobs. */
+export type Hearing = 'work' | 'ends' | 'events';
 
 interface Channel {
   readonly keys: QueueKeys;
-  readonly says: 'wake' | 'beat' | 'settled';
+  readonly says: 'wake' | 'beat' | 'settled' | 'events';
 }
+
+/** Channels that are acknowledged: the one of the beat comes with that of the wake-ups. */
+const HEARING: Record<Exclude<Channel['says'], 'beat'>, Hearing> = { wake: 'work', settled: 'ends', events: 'events' };
 
 const CANCEL = 'cancel:';
 const DIED = 'died:';
 const SLOT = 'slot:';
+const PARK = 'park:';
 
 /**
  * The one connection on which a process hears of work, however many queues it serves. It has no commands in flight but
@@ -63,9 +70,9 @@ export class Subscriber {
   /** Listens for a queue; `listening` says when that has taken effect, again after every reconnect. */
   add(keys: QueueKeys, hears: Hearing): void {
     const channels = this.channelsOf(keys, hears);
-    for (const [name, says] of channels) this.channels.set(name, { keys, says });
+    for (const [name, channel] of channels) this.channels.set(name, channel);
     if (this.client === undefined && this.pause === undefined) this.dial();
-    else if (this.client && this.up) this.subscribe(this.client, keys, channels);
+    else if (this.client && this.up) this.send(this.client, channels);
   }
 
   remove(keys: QueueKeys, hears: Hearing): void {
@@ -110,11 +117,12 @@ export class Subscriber {
     });
   }
 
-  private channelsOf(keys: QueueKeys, hears: Hearing): [name: string, says: Channel['says']][] {
-    if (hears === 'ends') return [[keys.settledChannel, 'settled']];
+  private channelsOf(keys: QueueKeys, hears: Hearing): [name: string, channel: Channel][] {
+    if (hears === 'ends') return [[keys.settledChannel, { keys, says: 'settled' }]];
+    if (hears === 'events') return [[keys.eventsChannel, { keys, says: 'events' }]];
     return [
-      [keys.wakeChannel(this.process), 'wake'],
-      [keys.beatChannel, 'beat'],
+      [keys.wakeChannel(this.process), { keys, says: 'wake' }],
+      [keys.beatChannel, { keys, says: 'beat' }],
     ];
   }
 
@@ -170,18 +178,13 @@ export class Subscriber {
     for (const group of groups.values()) this.send(client, group);
   }
 
-  private subscribe(client: Client, keys: QueueKeys, channels: [string, Channel['says']][]): void {
-    this.send(
-      client,
-      channels.map(([name, says]) => [name, { keys, says }]),
-    );
-  }
-
   private send(client: Client, channels: [string, Channel][]): void {
     client.subscribe(channels.map(([name]) => name)).then(
       () => {
-        for (const [, { keys, says }] of channels) {
-          if (says !== 'beat') this.events.listening(keys.queue, says === 'wake' ? 'work' : 'ends'); // it comes with 'wake'
+        for (const [name, channel] of channels) {
+          // Not what was given up meanwhile, and perhaps asked for anew: that is acknowledged by itself.
+          if (channel.says === 'beat' || this.channels.get(name) !== channel) continue;
+          this.events.listening(channel.keys.queue, HEARING[channel.says]);
         }
       },
       (error) => {
@@ -202,10 +205,15 @@ export class Subscriber {
     this.pause = this.clock.after(pause, () => this.dial());
   }
 
-  private hear(channel: string, message: string): void {
+  private hear(channel: string, bytes: Buffer): void {
     const heard = this.channels.get(channel);
     if (heard === undefined) return;
     const { queue } = heard.keys;
+    if (heard.says === 'events') {
+      this.events.happened(queue, readFrames(bytes));
+      return;
+    }
+    const message = bytes.toString();
     if (heard.says === 'wake') this.events.wake(queue);
     else if (heard.says === 'settled') this.events.settled(queue, message);
     else if (message === 'lead') this.events.leaderless(queue);
@@ -214,6 +222,7 @@ export class Subscriber {
     else if (message.startsWith(DIED)) this.events.died(queue, message.slice(DIED.length));
     else if (message.startsWith(CANCEL)) this.events.cancelled(queue, message.slice(CANCEL.length));
     else if (message.startsWith(SLOT)) this.events.beat(queue, 'slot', Number(message.slice(SLOT.length)));
+    else if (message.startsWith(PARK)) this.events.beat(queue, 'park', Number(message.slice(PARK.length)));
     else this.events.beat(queue, 'run', Number(message));
   }
 

@@ -1,4 +1,5 @@
-import { type Arg, array, integer } from '../reply.js';
+import type { JobState } from '../../kernel/state.js';
+import { type Arg, array, ascii, type Reply } from '../reply.js';
 import { transition } from '../transition.js';
 
 export interface EnqueueItem {
@@ -12,11 +13,26 @@ export interface EnqueueItem {
 
 const NO_FIELDS = '0';
 
-export const enqueue = transition<readonly EnqueueItem[], boolean[]>({
+/** What became of one job. */
+export type EnqueueAnswer =
+  | 'landed'
+  /** Its lane is full: nothing landed. */
+  | 'full'
+  | {
+      /** The job that is there: of this id, or the one that holds the deduplication key. */
+      readonly id: string;
+      /** `gone`: it has ended, and holds the key by time only. */
+      readonly state: JobState | 'gone';
+      /** It was given the payload. */
+      readonly replaced: boolean;
+    };
+
+export const enqueue = transition<readonly EnqueueItem[], EnqueueAnswer[]>({
   name: 'enqueue',
   keys: ['pending', 'schedule', 'base'],
   args: 'per job: id, payload, delay, nfields, field, value ...',
-  answers: 'per job 1 landed, 0 the id exists',
+  answers:
+    'per job 1 landed, -3 the lane is full; of a duplicate `id state` of the job that is there, and ` replaced` behind it',
   resend: true, // an id that has landed lands once
   encode(items) {
     const args: Arg[] = [];
@@ -26,5 +42,11 @@ export const enqueue = transition<readonly EnqueueItem[], boolean[]>({
     }
     return args;
   },
-  decode: (reply) => array(reply).map((answer) => integer(answer) === 1),
+  decode: (reply) => array(reply).map(answerOf),
 });
+
+function answerOf(reply: Reply): EnqueueAnswer {
+  if (typeof reply === 'number') return reply === 1 ? 'landed' : 'full';
+  const [id, state, replaced] = ascii(reply).split(' ');
+  return { id: id!, state: state as JobState | 'gone', replaced: replaced !== undefined };
+}

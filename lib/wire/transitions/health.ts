@@ -20,7 +20,7 @@ export const health = transition<void, QueueStanding>({
   keys: ['pending', 'base'],
   args: '',
   answers:
-    'leading process or empty, paused, pending, id at the head or empty, next run-at or -1, next deadline or -1, now',
+    'leading process or empty, paused, pending, id whose turn is next or empty, next run-at or -1, next deadline or -1, now',
   resend: true,
   encode: () => [],
   decode(reply) {

@@ -4,7 +4,7 @@ import { transition } from '../transition.js';
 import { type Claimed, outcomes } from './codes.js';
 
 export interface ReleaseItem extends Claimed {
-  /** '' = now, otherwise as for enqueue. */
+  /** '' = now, otherwise as for enqueue; `lane:250` and `queue:250` hold back the lane or the queue meanwhile. */
   delay: string;
 }
 

@@ -2,20 +2,27 @@ import { type RemoveOutcome, removeOutcomeOf } from '../../kernel/outcome.js';
 import { type Arg, array, integer } from '../reply.js';
 import { transition } from '../transition.js';
 
+export type OnlyState = 'pending' | 'scheduled' | 'dead';
+
 export interface TreeCall {
   tree: boolean;
   /** The first call for this tree: a mark that an earlier removal left, which has not come to its end, does not count. */
   first?: boolean;
+  /** Without their trees, and only those in this state. */
+  only?: OnlyState;
   ids: readonly string[];
 }
+
+const ONLY: Record<OnlyState, number> = { pending: 3, scheduled: 4, dead: 5 };
 
 export const remove = transition<TreeCall, RemoveOutcome[]>({
   name: 'remove',
   keys: ['pending', 'base'],
-  args: 'tree(0/1/2), per job: id',
-  answers: 'code per job; -2 for active, or with outstanding children and tree 0; 3 children first, 2 runs on (tree)',
+  args: 'tree(0/1/2) or only pending/scheduled/dead(3/4/5), per job: id',
+  answers:
+    'code per job; -2 for active, another state, or with outstanding children and tree 0; 3 children first, 2 runs on (tree)',
   resend: true,
-  encode: treeArgs,
+  encode: ({ only, ...call }) => (only === undefined ? treeArgs(call) : [ONLY[only], ...call.ids]),
   decode: (reply) => array(reply).map((code) => removeOutcomeOf(integer(code))),
 });
 
