@@ -5,8 +5,10 @@ import type { Job } from './job.js';
 // biome-ignore lint/suspicious/noExplicitAny: a handler may be written for the data it expects; and with `unknown` the compiler would look into one that closes its own consumer for the type of that very consumer
 export type Handler<Data = any> = (job: Job<Data>) => any;
 
-/** Which job's handler the current code was called from: close() inside a handler must not wait for that handler. */
-const running = new AsyncLocalStorage<Job>();
+const NOBODY: readonly Job[] = [];
+
+/** Which jobs' handler the current code was called from: close() inside a handler must not wait for that handler. */
+const running = new AsyncLocalStorage<Job | readonly Job[]>();
 
 /** What the handler answers: a value, or a promise of this realm. @throws what the handler throws */
 export function callHandler(handler: Handler, job: Job): unknown {
@@ -15,10 +17,16 @@ export function callHandler(handler: Handler, job: Job): unknown {
   return !(result instanceof Promise) && isThenable(result) ? Promise.resolve(result) : result;
 }
 
-/** The job whose handler called, however many awaits ago; undefined when that has ended. */
-export function callingJob(): Job | undefined {
-  const job = running.getStore();
-  return job?.finished === false ? job : undefined;
+/** What a handler answers that is called once for all of them. @throws what the handler throws */
+export function callTogether(jobs: readonly Job[], call: () => unknown): unknown {
+  return running.run(jobs, call);
+}
+
+/** The jobs whose handler called, however many awaits ago, and that have not ended. */
+export function callingJobs(): readonly Job[] {
+  const jobs = running.getStore();
+  if (jobs === undefined) return NOBODY;
+  return (Array.isArray(jobs) ? (jobs as readonly Job[]) : [jobs as Job]).filter(({ finished }) => !finished);
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

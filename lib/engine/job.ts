@@ -2,11 +2,24 @@ import { type Codec, type Envelope, type TravellingOptions, travellingOptions } 
 import { JobAborted } from '../kernel/outcome.js';
 import type { ClaimedRow } from '../wire/transitions/index.js';
 import type { AddedNode, ChildrenReport, FlowNode } from './flow-calls.js';
+import type { Reported } from './progress.js';
+
+/** What jobs wait for one another for: those of a consumer that come by the same one are handed over together. */
+export interface Batching {
+  /** Jobs in a batch at most. */
+  readonly size: number;
+  /** From the first of them on. */
+  readonly waitMs: number;
+  readonly handler: (jobs: Job[]) => unknown;
+}
 
 /** What a handler can do by way of its job, beyond looking at it. */
 export interface JobReach {
+  /** Has it wait for others; resolves, or rejects, with what becomes of this job. */
+  gather(job: Job, batching: Batching): Promise<unknown>;
   children(job: Job): Promise<ChildrenReport>;
   addChildren(job: Job, children: readonly FlowNode[]): Promise<AddedNode[]>;
+  progress(job: Job, value: unknown): Promise<void>;
 }
 
 /** The jobs of one claim: they share a lease, and are renewed together. */
@@ -53,8 +66,15 @@ export class Job<Data = unknown, Name extends string = string> {
   lost = false;
   /** @internal cancels the time limit */
   limit: { cancel(): void } | undefined = undefined;
+  /** @internal since when its handler runs, where that is timed: what it gathered before does not count */
+  timedFrom: number | undefined = undefined;
+  /** @internal why its signal has fired, or would have */
+  abortedBy: JobAborted | undefined = undefined;
+  /** @internal told when the signal would fire */
+  onAbort: ((why: JobAborted) => void) | undefined = undefined;
+  /** @internal what its handler has said of how far it is */
+  reported: Reported | undefined = undefined;
   private controller: AbortController | undefined = undefined;
-  private abortedBy: JobAborted | undefined = undefined;
 
   /** @internal */
   constructor(queue: string, row: ClaimedRow, envelope: Envelope | undefined, batch: Batch) {
@@ -113,11 +133,25 @@ export class Job<Data = unknown, Name extends string = string> {
     return this.batch.reach.addChildren(this, children);
   }
 
+  /**
+   * Says how far the work is: any value that could be a result. The latest one stands in the job's row (`jobs.get`), whoever listens
+   * to the queue's events is told, and it goes out at once, but at most every 200 ms; the last one before the job is settled.
+   * After that, or once the lease is lost, it does nothing.
+   *
+   * It need not be awaited, and never rejects. Awaited, it takes one round trip where something is sent, and no time where the value
+   * is held back.
+   * @throws EchoArgumentError, at once, for a value that cannot be encoded or is larger than `maxPayloadBytes`
+   */
+  progress(value: unknown): Promise<void> {
+    return this.batch.reach.progress(this, value);
+  }
+
   /** @internal */
   abort(why: JobAborted['why'], message: string): void {
     if (this.abortedBy) return;
     this.abortedBy = new JobAborted(why, message);
     this.controller?.abort(this.abortedBy);
+    this.onAbort?.(this.abortedBy);
   }
 }
 

@@ -108,7 +108,7 @@ export class Slots {
     }
     const timeoutMs = job.opts?.timeoutMs ?? this.parts.timeoutMs;
     if (timeoutMs > 0) job.limit = this.parts.metronome.after(timeoutMs, () => this.expire(job, timeoutMs));
-    const startedAt = this.sampling ? this.parts.clock.monotonic() : undefined;
+    if (this.sampling) job.timedFrom = this.parts.clock.monotonic();
     this.sampling = false;
     let result: unknown;
     try {
@@ -119,16 +119,16 @@ export class Slots {
     }
     if (result instanceof Promise) {
       result.then(
-        (value) => this.succeed(job, value, startedAt),
+        (value) => this.succeed(job, value),
         (error) => this.owner.failed(job, error),
       );
     } else {
-      this.succeed(job, result, startedAt);
+      this.succeed(job, result);
     }
   }
 
-  private succeed(job: Job, value: unknown, startedAt: number | undefined): void {
-    if (startedAt !== undefined) this.parts.ahead.saw(this.parts.clock.monotonic() - startedAt);
+  private succeed(job: Job, value: unknown): void {
+    if (job.timedFrom !== undefined) this.parts.ahead.saw(this.parts.clock.monotonic() - job.timedFrom);
     this.owner.succeeded(job, value);
   }
 

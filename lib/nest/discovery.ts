@@ -66,13 +66,13 @@ function processorOf(wrapper: ProviderWrapper, host: HostModule): FoundProcessor
  * Another module is being loaded late: so far there is an empty object in the instance's place. When it is loaded, all is
  * looked at again. In a context that nobody has used, a provider of the default scope is the app's own.
  */
-function isBeingMade(wrapper: ProviderWrapper): boolean {
+export function isBeingMade(wrapper: ProviderWrapper): boolean {
   if (isScoped(wrapper) || wrapper.isTransient) return false;
   return wrapper.getInstanceByContextId(ContextIdFactory.create()).isResolved !== true;
 }
 
 /** A factory's own class says nothing about what it made: its product does, or else its token. */
-function classOf(wrapper: ProviderWrapper): Class | undefined {
+export function classOf(wrapper: ProviderWrapper): Class | undefined {
   const { metatype, inject, instance, token } = wrapper;
   if (typeof metatype === 'function' && (inject === undefined || inject === null)) return metatype;
   if (typeof instance === 'object' && instance !== null) {

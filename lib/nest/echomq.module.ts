@@ -3,9 +3,11 @@ import { ModulesContainer } from '@nestjs/core';
 import { EchoMq } from '../engine/echomq.js';
 import { Flows } from '../engine/flows.js';
 import { Jobs } from '../engine/jobs.js';
+import { Lanes } from '../engine/lanes.js';
 import { Schedules } from '../engine/schedules.js';
 import { EchoConfigError } from '../kernel/errors.js';
 import { asyncOptionProviders } from './async-options.js';
+import { Bus } from './bus.js';
 import { Consumers } from './consumers.js';
 import { EchoMqCoreModule } from './core.module.js';
 import { EchoMqFirstModule, EchoMqLastModule } from './edge.modules.js';
@@ -13,11 +15,13 @@ import { EchoMqHealthIndicator } from './health-indicator.js';
 import { Lifecycle } from './lifecycle.js';
 import { assertInstanceName, type EchoMqModuleAsyncOptions, type EchoMqModuleOptions } from './module-options.js';
 import {
+  getBusToken,
   getConsumersToken,
   getEchoMqOptionsToken,
   getEchoMqToken,
   getFlowsToken,
   getJobsToken,
+  getLanesToken,
   getSchedulesToken,
   isOptionsToken,
 } from './tokens.js';
@@ -63,7 +67,9 @@ function moduleOf(
   const jobs = getJobsToken(name);
   const flows = getFlowsToken(name);
   const schedules = getSchedulesToken(name);
+  const lanes = getLanesToken(name);
   const consumers = getConsumersToken(name);
+  const bus = getBusToken(name);
   const providers: Provider[] = [
     {
       provide: echo,
@@ -73,12 +79,14 @@ function moduleOf(
     { provide: jobs, inject: [echo], useFactory: ({ jobs }: EchoMq) => jobs },
     { provide: flows, inject: [echo], useFactory: ({ flows }: EchoMq) => flows },
     { provide: schedules, inject: [echo], useFactory: ({ schedules }: EchoMq) => schedules },
+    { provide: lanes, inject: [echo], useFactory: ({ lanes }: EchoMq) => lanes },
     {
       provide: consumers,
       // Behind the engine, which makes the instance.
       inject: [Lifecycle, echo],
       useFactory: (lifecycle: Lifecycle) => lifecycle.instanceOf(name).consumers,
     },
+    { provide: bus, inject: [Lifecycle, echo], useFactory: (lifecycle: Lifecycle) => lifecycle.instanceOf(name).bus },
   ];
   if (name === undefined) {
     providers.push(
@@ -86,7 +94,9 @@ function moduleOf(
       { provide: Jobs, useExisting: jobs },
       { provide: Flows, useExisting: flows },
       { provide: Schedules, useExisting: schedules },
+      { provide: Lanes, useExisting: lanes },
       { provide: Consumers, useExisting: consumers },
+      { provide: Bus, useExisting: bus },
       {
         provide: EchoMqHealthIndicator,
         inject: [echo],

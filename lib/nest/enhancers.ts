@@ -54,11 +54,15 @@ export interface Wearer {
   readonly wrapper: ProviderWrapper;
 }
 
-/** @throws EchoRegistrationError for a parameter decorator that means nothing for a job */
-export function declaredOn(type: Class, method: string | symbol): Declared {
+/**
+ * Of the method alone where what stands on its class is meant for others.
+ * @throws EchoRegistrationError for a parameter decorator that means nothing for a job
+ */
+export function declaredOn(type: Class, method: string | symbol, withClass = true): Declared {
   const on = (kind: Kind): unknown[] => {
     const { key } = KINDS[kind];
-    return [...(Reflect.getMetadata(key, type) ?? []), ...(Reflect.getMetadata(key, type.prototype[method]) ?? [])];
+    const onClass = withClass ? (Reflect.getMetadata(key, type) ?? []) : [];
+    return [...onClass, ...(Reflect.getMetadata(key, type.prototype[method]) ?? [])];
   };
   return {
     place: `${type.name}.${String(method)}`,

@@ -1,9 +1,12 @@
+import { isObservable } from 'rxjs';
+import { type BatchOptions, batched } from '../engine/batching.js';
 import type { Job } from '../engine/job.js';
 import { EchoRegistrationError } from '../kernel/errors.js';
 import type { FoundProcessor } from './discovery.js';
 import { declaredOn, enhancersFor, isPlain } from './enhancers.js';
 import type { Class } from './handler-methods.js';
 import { inScopeOf } from './job-scope.js';
+import { lastOf } from './observable-result.js';
 import { callThrough } from './pipeline.js';
 
 export type BoundHandler = (job: Job) => unknown;
@@ -17,6 +20,16 @@ export function handlerOf(processor: FoundProcessor, method: string | symbol): B
   return processor.instance === undefined
     ? scopedHandler(processor, method)
     : staticHandler(processor, processor.instance, method);
+}
+
+/** A handler that gets jobs together is called as it is: what else may stand on one was refused. */
+export function batchHandlerOf(processor: FoundProcessor, method: string | symbol, batch: BatchOptions): BoundHandler {
+  const { instance } = processor;
+  const handler = methodOf(processor, instance!, method);
+  return batched(batch, async (jobs) => {
+    const answer: unknown = await handler.call(instance, jobs);
+    return isObservable(answer) ? lastOf(answer) : answer;
+  });
 }
 
 function staticHandler(processor: FoundProcessor, instance: object, method: string | symbol): BoundHandler {

@@ -1,5 +1,13 @@
 import { Inject } from '@nestjs/common';
-import { getConsumersToken, getEchoMqToken, getFlowsToken, getJobsToken, getSchedulesToken } from './tokens.js';
+import {
+  getBusToken,
+  getConsumersToken,
+  getEchoMqToken,
+  getFlowsToken,
+  getJobsToken,
+  getLanesToken,
+  getSchedulesToken,
+} from './tokens.js';
 
 type InjectDecorator = PropertyDecorator & ParameterDecorator;
 
@@ -16,6 +24,16 @@ export function InjectFlows(name?: string): InjectDecorator {
 /** Injects the `Schedules` of `EchoMqModule.forRoot({ name })`. Without a name, as the class `Schedules` does. */
 export function InjectSchedules(name?: string): InjectDecorator {
   return Inject(getSchedulesToken(name));
+}
+
+/** Injects the `Lanes` of `EchoMqModule.forRoot({ name })`. Without a name, as the class `Lanes` does. */
+export function InjectLanes(name?: string): InjectDecorator {
+  return Inject(getLanesToken(name));
+}
+
+/** Injects the `Bus` of `EchoMqModule.forRoot({ name })`. Without a name, as the class `Bus` does. */
+export function InjectBus(name?: string): InjectDecorator {
+  return Inject(getBusToken(name));
 }
 
 /** Injects the `EchoMq` of `EchoMqModule.forRoot({ name })`. */

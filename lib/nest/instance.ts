@@ -5,14 +5,19 @@ import { type ConsumerOptions, consumerSettings } from '../engine/consumer-optio
 import { EchoMq } from '../engine/echomq.js';
 import type { Handler } from '../engine/handler.js';
 import { type EchoError, EchoRegistrationError } from '../kernel/errors.js';
+import { Bus } from './bus.js';
 import { Consumers, type Launch } from './consumers.js';
 import { DeclaredSchedules } from './declared-schedules.js';
 import type { FoundProcessor } from './discovery.js';
+import { EventListeners } from './event-listeners.js';
+import type { EventMethod } from './event-methods.js';
 import { logFailures } from './failure-log.js';
 import { type EchoMqModuleOptions, type SplitOptions, splitOptions } from './module-options.js';
-import { queueOptions, refuseUnservedQueues } from './queue-options.js';
+import { queueOptions, refuseTooFewSlots, refuseUnservedQueues } from './queue-options.js';
 import { routerFor } from './router.js';
 import { type QueueRoutes, routesOf } from './routes.js';
+
+const LISTENING_MS = 5000;
 
 /** A queue as this app serves it. */
 export interface Service {
@@ -26,9 +31,11 @@ export interface Service {
 export class Instance {
   readonly consumers = new Consumers();
   readonly echo: EchoMq;
+  readonly bus: Bus;
   readonly logger: Logger;
   private readonly options: SplitOptions;
   private readonly schedules: DeclaredSchedules;
+  private readonly listeners: EventListeners;
   private planned: ReadonlyMap<string, Service> = new Map();
 
   /** @throws EchoConfigError for options that make no sense */
@@ -44,6 +51,8 @@ export class Instance {
       onError: engine.onError ?? ((error) => this.tell(error)),
       onReconnected: engine.onReconnected ?? ((awayMs) => this.tellBack(awayMs)),
     });
+    this.bus = new Bus(this.echo.bus);
+    this.listeners = new EventListeners(this.echo.bus, this.logger);
     this.schedules = new DeclaredSchedules(this.echo.schedules, this.logger, this.options.pruneSchedules);
   }
 
@@ -52,8 +61,9 @@ export class Instance {
     return this.planned;
   }
 
-  /** Wires its processors; again when more have come. @throws EchoConfigError, EchoRegistrationError */
-  plan(processors: readonly FoundProcessor[]): void {
+  /** Wires its processors and listeners; again when more have come. @throws EchoConfigError, EchoRegistrationError */
+  plan(processors: readonly FoundProcessor[], methods: readonly EventMethod[]): void {
+    this.listeners.plan(methods);
     const { consume, queues, defaults } = this.options;
     const tables = routesOf(processors);
     consumerSettings(defaults, 'defaults');
@@ -61,13 +71,21 @@ export class Instance {
     const services = new Map(tables.map((routes) => [routes.queue, this.serviceOf(routes)]));
     if (consume) refuseUnservedQueues(queues, tables);
     this.planned = services;
+    for (const { queue, lane } of tables) if (lane !== undefined) this.echo.lanes.assign(queue, lane);
     const launches = [...services.keys()].map((queue): [string, Launch] => [queue, () => this.launch(queue)]);
     this.consumers.plan(consume ? new Map(launches) : undefined);
+  }
+
+  /** Before jobs run: what happens to the first of them is told too. Of a server that is away nothing is expected. */
+  listen(): Promise<void> | undefined {
+    const { onBoot } = this.options.engine;
+    return this.listeners.start() && onBoot !== 'wait' ? this.echo.bus.readyWithin(LISTENING_MS) : undefined;
   }
 
   /** From now on jobs run. */
   start(): void {
     const { consume, autoStart } = this.options;
+    this.listeners.start();
     this.consumers.open(autoStart);
     if (consume && this.planned.size === 0) this.logger.log('No @Processor found: this process only enqueues');
   }
@@ -84,14 +102,23 @@ export class Instance {
 
   /** A module was loaded late. */
   more(): void {
+    this.listeners.start();
     this.consumers.more();
     this.schedule()?.catch((error) => this.tell(error));
+  }
+
+  /** Consumers first: what becomes of their last jobs is still told. */
+  async drain(): Promise<void> {
+    await this.consumers.drain();
+    this.bus.close();
+    await this.listeners.stop();
   }
 
   private serviceOf(routes: QueueRoutes): Service {
     const { queue } = routes;
     const { queues, defaults } = this.options;
     const options = queueOptions(routes, Object.hasOwn(queues, queue) ? queues[queue] : undefined, defaults);
+    refuseTooFewSlots(routes, options);
     const before = this.planned.get(queue);
     if (before !== undefined && !isDeepStrictEqual(before.options, options)) {
       const classes = routes.processors.map(({ type }) => type.name).join(', ');

@@ -1,3 +1,4 @@
+import type { BatchOptions } from '../engine/batching.js';
 import { checkedOptions, type ScheduleDeclaration, type ScheduleOptions } from '../engine/schedule-calls.js';
 import { show } from '../kernel/arguments.js';
 import { EchoRegistrationError } from '../kernel/errors.js';
@@ -17,6 +18,12 @@ export type JobSchedule<Data = unknown> = ScheduleTimes &
     /** Names it in its queue. Default: the job's name. */
     key?: string;
   };
+
+/** A method gets jobs together: `{ batch: { size, waitMs } }`, with a schedule beside it or without. */
+export type JobBatch<Data = unknown> = { batch: BatchOptions } & (
+  | JobSchedule<Data>
+  | { cron?: undefined; everyMs?: undefined }
+);
 
 /** @throws EchoRegistrationError naming the place, for a schedule that makes no sense or is never due */
 export function declarationOf(place: string, name: string, given: unknown): ScheduleDeclaration {

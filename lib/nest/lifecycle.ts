@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ModulesContainer } from '@nestjs/core';
 import { EchoConfigError, EchoRegistrationError } from '../kernel/errors.js';
 import { findProcessors } from './discovery.js';
+import { findEventMethods } from './event-methods.js';
 import { Instance } from './instance.js';
 import type { EchoMqModuleOptions } from './module-options.js';
 import { overridden, testOverridesOf } from './test-overrides.js';
@@ -68,6 +69,7 @@ export class Lifecycle {
     this.plan();
     try {
       await Promise.all(this.instances.map(({ echo }) => echo.open()));
+      for (const { bus } of this.instances) bus.open();
     } catch (error) {
       await this.close(); // Nest calls no shutdown hook when another hook fails
       throw error;
@@ -77,6 +79,13 @@ export class Lifecycle {
   /** From now on jobs run. */
   start(): Promise<void> | undefined {
     if (this.draining !== undefined) return undefined; // closed while it was starting
+    const listening = this.instances.map((instance) => instance.listen());
+    if (listening.every((ready) => ready === undefined)) return this.run();
+    return Promise.all(listening).then(() => this.run());
+  }
+
+  private run(): Promise<void> | undefined {
+    if (this.draining !== undefined) return undefined;
     this.started = true;
     const fail = async (error: unknown): Promise<never> => {
       await this.close();
@@ -100,7 +109,7 @@ export class Lifecycle {
 
   /** No more claims; resolves when running handlers have ended or been given back. Enqueueing still works. */
   drain(): Promise<void> {
-    this.draining ??= Promise.all(this.instances.map(({ consumers }) => consumers.drain())).then(() => undefined);
+    this.draining ??= Promise.all(this.instances.map((instance) => instance.drain())).then(() => undefined);
     return this.draining;
   }
 
@@ -132,15 +141,23 @@ export class Lifecycle {
   private plan(): void {
     const processors = findProcessors(this.modules);
     for (const { instanceName, type, module, queue } of processors) {
-      if (this.known.has(instanceName)) continue;
       const which = instanceName === undefined ? '' : `, { instance: '${instanceName}' }`;
-      const wanted = instanceName === undefined ? 'without a name' : `with name: '${instanceName}'`;
-      throw new EchoRegistrationError(
-        `${type.name} in ${module} is @Processor('${queue}'${which}), but no EchoMqModule.forRoot ${wanted} is imported`,
-      );
+      this.refuseUnknown(instanceName, `${type.name} in ${module} is @Processor('${queue}'${which})`);
+    }
+    const methods = findEventMethods(this.modules);
+    for (const { instanceName, place, queue, events } of methods) {
+      this.refuseUnknown(instanceName, `${place} is @OnQueueEvent('${queue}', '${events[0]}')`);
     }
     for (const [name, { instance }] of this.known) {
-      instance.plan(processors.filter((processor) => processor.instanceName === name));
+      const own = <Of extends { instanceName?: string | undefined }>(all: readonly Of[]) =>
+        all.filter(({ instanceName }) => instanceName === name);
+      instance.plan(own(processors), own(methods));
     }
+  }
+
+  private refuseUnknown(instanceName: string | undefined, what: string): void {
+    if (this.known.has(instanceName)) return;
+    const wanted = instanceName === undefined ? 'without a name' : `with name: '${instanceName}'`;
+    throw new EchoRegistrationError(`${what}, but no EchoMqModule.forRoot ${wanted} is imported`);
   }
 }

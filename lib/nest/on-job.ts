@@ -1,10 +1,11 @@
 import 'reflect-metadata';
+import { type BatchOptions, checkedBatch } from '../engine/batching.js';
 import type { Job } from '../engine/job.js';
 import type { ScheduleDeclaration } from '../engine/schedule-calls.js';
 import { show } from '../kernel/arguments.js';
 import { EchoRegistrationError } from '../kernel/errors.js';
 import { isQueue, type Queue } from '../kernel/queue.js';
-import { declarationOf, type JobSchedule } from './job-schedule.js';
+import { declarationOf, type JobBatch, type JobSchedule } from './job-schedule.js';
 import { ON_JOB_METADATA } from './tokens.js';
 
 export interface OnJobMetadata {
@@ -15,6 +16,8 @@ export interface OnJobMetadata {
   readonly definition?: Queue | undefined;
   /** Where jobs land for it by themselves. */
   readonly schedule?: ScheduleDeclaration | undefined;
+  /** Where the method gets jobs together. */
+  readonly batch?: BatchOptions | undefined;
 }
 
 /** Takes methods only whose first parameter, where there is one, takes the job or its data. */
@@ -22,6 +25,13 @@ export type TypedHandlerDecorator<Data, Name extends string> = <
   Method extends // biome-ignore lint/suspicious/noExplicitAny: what further parameters get, their own decorators say
   ((job: Job<Data, Name>, ...more: any[]) => unknown) | ((data: Data, ...more: any[]) => unknown),
 >(
+  target: object,
+  method: string | symbol,
+  descriptor: TypedPropertyDescriptor<Method>,
+) => void;
+
+/** Takes methods only whose first parameter, where there is one, takes an array of the jobs. */
+export type BatchHandlerDecorator<Data, Name extends string> = <Method extends (jobs: Job<Data, Name>[]) => unknown>(
   target: object,
   method: string | symbol,
   descriptor: TypedPropertyDescriptor<Method>,
@@ -47,6 +57,16 @@ export function OnJob(name?: string): MethodDecorator;
  */
 export function OnJob(name: string, schedule: JobSchedule | undefined): MethodDecorator;
 /**
+ * This method gets jobs together, as an array: `@OnJob('row', { batch: { size: 100, waitMs: 50 } })` calls it when 100 are
+ * there, or 50 ms after the first came. Each is settled on its own all the same: without an answer all are done; of an
+ * array, item i is the result of job i, or a promise of it; a throw fails all of them, `Discard` and `Snooze` mean all of
+ * them. The processor's `concurrency` must be at least `size`. Enhancers, decorated parameters and request scope, which act
+ * on one job, fail the boot. A schedule may stand beside `batch`.
+ * @throws EchoRegistrationError for a batch or a schedule that makes no sense
+ */
+// biome-ignore lint/suspicious/noExplicitAny: as Handler
+export function OnJob(name: string, batch: JobBatch): BatchHandlerDecorator<any, string>;
+/**
  * The same, checked by the compiler: the queue must declare the name, and the method's first parameter take the `Job` with
  * its data, or that data itself (behind `@JobData()`). The class must be a `@Processor` of that queue, or the boot fails.
  */
@@ -60,6 +80,12 @@ export function OnJob<Inputs, Outputs, Name extends keyof Inputs & keyof Outputs
   name: Name,
   schedule: JobSchedule<Inputs[Name]> | undefined,
 ): TypedHandlerDecorator<Outputs[Name], Name>;
+/** The same for jobs that the method gets together: its parameter takes an array of them. */
+export function OnJob<Inputs, Outputs, Name extends keyof Inputs & keyof Outputs & string>(
+  queue: Queue<Inputs, Outputs>,
+  name: Name,
+  batch: JobBatch<Inputs[Name]>,
+): BatchHandlerDecorator<Outputs[Name], Name>;
 export function OnJob(...given: unknown[]): MethodDecorator {
   return (target: object, method: string | symbol, descriptor: PropertyDescriptor | undefined) => {
     const place = placeOf(target, method);
@@ -70,7 +96,7 @@ export function OnJob(...given: unknown[]): MethodDecorator {
     const { name, definition = undefined } = isTyped
       ? declared(place, ...given)
       : { name: given[0] as string | undefined };
-    const times = isTyped ? given[2] : given[1];
+    const { batch, times } = optionsOf(place, isTyped ? given[2] : given[1]);
     if (name !== undefined && (typeof name !== 'string' || name === '')) {
       throw new EchoRegistrationError(
         `@OnJob on ${place}: a name is a string that is not empty; without one, write @OnJob()`,
@@ -78,7 +104,13 @@ export function OnJob(...given: unknown[]): MethodDecorator {
     }
     // On the class, not on the function: a decorator above this one may put another function in its place.
     const schedule = times === undefined ? undefined : declarationOf(place, name as string, times);
-    const metadata: OnJobMetadata[] = [...ownHandlers(target.constructor), { name, method, definition, schedule }];
+    const others = ownHandlers(target.constructor);
+    if (others.some((other) => other.method === method && (other.batch === undefined) !== (batch === undefined))) {
+      throw new EchoRegistrationError(
+        `@OnJob on ${place}: it gets jobs together under one name and one by one under another: make them two methods`,
+      );
+    }
+    const metadata: OnJobMetadata[] = [...others, { name, method, definition, schedule, batch }];
     Reflect.defineMetadata(ON_JOB_METADATA, metadata, target.constructor);
   };
 }
@@ -91,6 +123,21 @@ export function ownHandlers(target: object): readonly OnJobMetadata[] {
 function placeOf(target: object, method: string | symbol): string {
   const name = typeof target === 'function' ? target.name : target.constructor.name;
   return `${name}.${String(method)}`;
+}
+
+/** What stands behind the name, taken apart. */
+function optionsOf(place: string, given: unknown): { batch: BatchOptions | undefined; times: unknown } {
+  if (typeof given !== 'object' || given === null || !Object.hasOwn(given, 'batch')) {
+    return { batch: undefined, times: given };
+  }
+  const { batch, ...times } = given as JobBatch;
+  try {
+    const checked = checkedBatch(batch, 'batch');
+    const isScheduled = Object.values(times).some((value) => value !== undefined);
+    return { batch: checked, times: isScheduled ? times : undefined };
+  } catch (error) {
+    throw new EchoRegistrationError(`@OnJob on ${place}: ${(error as Error).message}`);
+  }
 }
 
 function declared(place: string, queue?: unknown, name?: unknown): { name: string; definition?: Queue } {

@@ -2,12 +2,19 @@ import 'reflect-metadata';
 import type { ConsumerOptions } from '../engine/consumer-options.js';
 import { show } from '../kernel/arguments.js';
 import { EchoRegistrationError } from '../kernel/errors.js';
+import type { LaneBy } from '../kernel/lane.js';
 import { isQueue, type Queue } from '../kernel/queue.js';
 import { PROCESSOR_METADATA } from './tokens.js';
 
 export interface ProcessorOptions extends ConsumerOptions {
   /** Which `EchoMqModule` serves it, by the `name` of its forRoot. Default: the one without a name. */
   instance?: string;
+  /**
+   * Chooses the lane of jobs that this app enqueues to the queue without one, also where it does not consume:
+   * `(job) => job.data.tenant` answers a name, or `[group, lane]`, or nothing. Other apps do not know of it: a queue
+   * that several enqueue to says it in `defineQueue`.
+   */
+  lane?: LaneBy;
 }
 
 export interface ProcessorMetadata {
@@ -16,6 +23,8 @@ export interface ProcessorMetadata {
   readonly definition?: Queue | undefined;
   /** The `EchoMqModule.forRoot({ name })` that serves it; undefined is the one without a name. */
   readonly instanceName?: string | undefined;
+  /** Chooses the lanes of the queue's jobs. */
+  readonly lane?: LaneBy | undefined;
   readonly options: ConsumerOptions;
 }
 
@@ -53,13 +62,18 @@ export function Processor(queue: string | Queue, options: ProcessorOptions = {})
 function metadataOf(type: string, queue: string | Queue, given: ProcessorOptions): ProcessorMetadata {
   const named = isQueue(queue) ? { queue: queue.name, definition: queue } : { queue };
   if (typeof given !== 'object' || given === null) return { ...named, options: given }; // refused at boot, by name
-  const { instance, ...options } = given;
+  const { instance, lane, ...options } = given;
   if (instance !== undefined && (typeof instance !== 'string' || instance === '')) {
     throw new EchoRegistrationError(
       `@Processor on ${type}: 'instance' is the name of an EchoMqModule.forRoot, got ${show(instance)}`,
     );
   }
-  return { ...named, instanceName: instance, options };
+  if (lane !== undefined && typeof lane !== 'function') {
+    throw new EchoRegistrationError(
+      `@Processor on ${type}: 'lane' is a function that answers a job's lane, got ${show(lane)}`,
+    );
+  }
+  return { ...named, instanceName: instance, lane, options };
 }
 
 /** What stands on this very class. A subclass is no processor until it says so itself. */

@@ -38,6 +38,20 @@ export function queueOptions(
   return merged;
 }
 
+/** Jobs that gather for a batch take up slots: with fewer than it is large, it would never be full. */
+export function refuseTooFewSlots({ queue, processors }: QueueRoutes, options: ConsumerOptions): void {
+  const { concurrency } = consumerSettings(options, `queues.${queue}`);
+  for (const { type, module, handlers } of processors) {
+    for (const { method, batch } of handlers) {
+      if (batch === undefined || batch.size <= concurrency) continue;
+      throw new EchoConfigError(
+        `option 'concurrency' of queue '${queue}' is ${concurrency}, but ${type.name}.${String(method)} in ${module} takes ` +
+          `batches of ${batch.size}, and each job takes up a slot while it gathers: give it ${batch.size} or more`,
+      );
+    }
+  }
+}
+
 /** Options for a queue that nobody serves are a typing error, or a processor that was forgotten. */
 export function refuseUnservedQueues(queues: Record<string, ConsumerOptions>, served: readonly QueueRoutes[]): void {
   const known = served.map(({ queue }) => queue);

@@ -2,6 +2,7 @@ import { ValidationPipe } from '@nestjs/common';
 import { EchoRegistrationError } from '../kernel/errors.js';
 import { allOf, type Declared, declaredOn, type Wearer } from './enhancers.js';
 import { hasTypes } from './job-parameters.js';
+import { isScoped } from './job-scope.js';
 import type { OnJobMetadata } from './on-job.js';
 
 interface Processor extends Wearer {
@@ -22,12 +23,35 @@ export function refuseWithoutEffect(processor: Processor): void {
         'Scope.REQUEST to have one a job',
     );
   }
-  for (const { method } of handlers) {
+  for (const { method, batch } of handlers) {
     const declared = declaredOn(type, method);
     const place = `${type.name}.${String(method)} in ${module}`;
+    if (batch !== undefined) refuseOneByOne(processor, declared, place);
     refuseUnmade(processor, declared, place);
     refuseIdlePipes(processor, declared, method, place);
   }
+}
+
+/** What acts on one job, or is made for one, means nothing where a method gets many. */
+function refuseOneByOne({ wrapper }: Processor, declared: Declared, place: string): void {
+  if (isScoped(wrapper)) {
+    throw new EchoRegistrationError(
+      `${place} gets jobs together, but its class is request-scoped, by itself or through what it injects: a scope is ` +
+        'that of one job. Move it to a processor of the default scope',
+    );
+  }
+  if (declared.parameters.length > 0) {
+    throw new EchoRegistrationError(
+      `${place} gets jobs together: its parameter is the array of them, undecorated; each has its data and its signal`,
+    );
+  }
+  const [enhancer] = allOf(declared);
+  if (enhancer === undefined) return;
+  const name = typeof enhancer === 'function' ? enhancer.name : (enhancer as object).constructor?.name;
+  throw new EchoRegistrationError(
+    `${place} gets jobs together, and ${name} on it or on its class acts on one job: guards, interceptors, pipes and filters ` +
+      'stand on methods that take jobs one by one. Move it to a class without, or take that off',
+  );
 }
 
 /** Nest makes the enhancers of the providers that it makes itself, and of those on 10 only where the token is the class. */

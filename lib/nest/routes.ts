@@ -2,11 +2,14 @@ import type { ScheduleDeclaration } from '../engine/schedule-calls.js';
 import { validating } from '../engine/validation.js';
 import { EchoConfigError, EchoRegistrationError } from '../kernel/errors.js';
 import { assertQueueName } from '../kernel/keyspace.js';
+import type { LaneBy } from '../kernel/lane.js';
 import type { Queue } from '../kernel/queue.js';
 import { definitionOf } from './definitions.js';
 import type { FoundProcessor } from './discovery.js';
-import { type BoundHandler, handlerOf } from './handler-call.js';
+import { type BoundHandler, batchHandlerOf, handlerOf } from './handler-call.js';
 import type { Class } from './handler-methods.js';
+import type { OnJobMetadata } from './on-job.js';
+import { lanesOf } from './queue-lanes.js';
 import { schedulesOf } from './queue-schedules.js';
 
 /** Who runs what of one queue. */
@@ -20,6 +23,8 @@ export interface QueueRoutes {
   readonly processors: readonly FoundProcessor[];
   /** Jobs that land by themselves. */
   readonly schedules: readonly ScheduleDeclaration[];
+  /** Chooses the lanes of jobs that are enqueued without one. */
+  readonly lane: LaneBy | undefined;
 }
 
 interface Route {
@@ -45,8 +50,9 @@ export function routesOf(processors: readonly FoundProcessor[]): QueueRoutes[] {
 function tableOf(queue: string, processors: FoundProcessor[]): QueueRoutes {
   const routes = new Map<string | undefined, Route>();
   for (const processor of processors) {
-    for (const { name, method } of processor.handlers) {
-      const route = routeTo(processor, method);
+    for (const handler of processor.handlers) {
+      const { name } = handler;
+      const route = routeTo(processor, handler);
       const taken = routes.get(name);
       if (taken !== undefined) throw twice(queue, name, taken, route);
       routes.set(name, route);
@@ -65,12 +71,15 @@ function tableOf(queue: string, processors: FoundProcessor[]): QueueRoutes {
     otherwise: otherwise && validating(definition, otherwise),
     processors,
     schedules,
+    lane: lanesOf(queue, definition, processors),
   };
 }
 
-function routeTo(processor: FoundProcessor, method: string | symbol): Route {
+function routeTo(processor: FoundProcessor, { method, batch }: OnJobMetadata): Route {
   const { type, module } = processor;
-  return { place: `${type.name}.${String(method)} in ${module}`, type, method, handler: handlerOf(processor, method) };
+  const place = `${type.name}.${String(method)} in ${module}`;
+  const handler = batch === undefined ? handlerOf(processor, method) : batchHandlerOf(processor, method, batch);
+  return { place, type, method, handler };
 }
 
 function twice(queue: string, name: string | undefined, taken: Route, route: Route): EchoRegistrationError {

@@ -18,6 +18,16 @@ export function getSchedulesToken(name?: string): symbol {
   return tokenOf('schedules', name);
 }
 
+/** Of `Lanes`. Without a name also known as the class `Lanes`. */
+export function getLanesToken(name?: string): symbol {
+  return tokenOf('lanes', name);
+}
+
+/** Of `Bus`. Without a name also known as the class `Bus`. */
+export function getBusToken(name?: string): symbol {
+  return tokenOf('bus', name);
+}
+
 /** Of `EchoMq`. Without a name also known as the class `EchoMq`. */
 export function getEchoMqToken(name?: string): symbol {
   return tokenOf('echomq', name);
@@ -54,5 +64,7 @@ export const JOB_SIGNAL = Symbol.for(`${PACKAGE}:job-signal`);
 export const PROCESSOR_METADATA = `${PACKAGE}:processor`;
 /** On a class: the {@link OnJobMetadata} of its own methods, without those it inherits. */
 export const ON_JOB_METADATA = `${PACKAGE}:on-job`;
+/** On a class: the {@link OnQueueEventMetadata} of its own methods, without those it inherits. */
+export const ON_QUEUE_EVENT_METADATA = `${PACKAGE}:on-queue-event`;
 /** Of what a test changes in the options of every `EchoMqModule`: {@link TestOverrides}. */
 export const TEST_OVERRIDES = Symbol.for(`${PACKAGE}:test-overrides`);

@@ -77,6 +77,15 @@ jobs.enqueue(1, 'welcome');
 // @ts-expect-error and not merely something with a name
 jobs.enqueue({ name: 'mail' }, 'welcome');
 
+// The data of a job that is there may be that of any of the queue's.
+jobs.changeData(Mail, 'id', { to: 'Ada' });
+jobs.changeData(Mail, 'id', { day: 'Monday' });
+// @ts-expect-error no job of the queue has such data
+jobs.changeData(Mail, 'id', { too: 'Ada' });
+jobs.changeData('mail', 'id', { too: 'Ada' });
+// @ts-expect-error a filter answers at once
+jobs.reprocessMany(Mail, { filter: async () => true });
+
 // Every other method takes either, too.
 export async function others(queue: string | Queue, id: string, token: string): Promise<void> {
   await jobs.get(queue, id);
@@ -91,6 +100,13 @@ export async function others(queue: string | Queue, id: string, token: string): 
   await jobs.reschedule(queue, id, { delayMs: 1 });
   await jobs.trim(queue, { keepCount: 1 });
   await jobs.obliterate(queue);
+  await jobs.changePriority(queue, id, 1);
+  await jobs.changeData(queue, id, 1);
+  await jobs.promoteNow(queue, id);
+  await jobs.drain(queue, { scheduled: true });
+  await jobs.removeMany(queue, 'dead', { limit: 1 });
+  await jobs.reprocessMany(queue, { name: 'welcome', fresh: true });
+  await jobs.completions(queue, { after: '0-0' });
   await jobs.claim(queue, { leaseMs: 1000 });
   await jobs.complete(queue, id, token);
   await jobs.retry(queue, id, token, { maxAttempts: 1 });

@@ -93,3 +93,18 @@ defineQueue<{ welcome: string }>('mail', { welcome: z.string() });
 
 expectTypeOf(z.string()).toExtend<StandardSchema<string, string>>();
 expectTypeOf(v.string()).toExtend<StandardSchema<string, string>>();
+
+// A definition may choose lanes: its function knows the jobs as they are enqueued.
+defineQueue<{ welcome: { to: string }; ping: undefined }>('mail', {
+  lane: (job) => {
+    expectTypeOf(job.name).toEqualTypeOf<'welcome' | 'ping'>();
+    return job.name === 'welcome' ? ['mail', job.data.to] : undefined;
+  },
+});
+defineQueue('orders', { paid: z.object({ at: z.coerce.date<string>() }) }, { lane: ({ data }) => data.at });
+// @ts-expect-error the data has no such property
+defineQueue<{ welcome: { to: string } }>('mail', { lane: ({ data }) => data.tenant });
+// @ts-expect-error a lane is a name, or a group and a name
+defineQueue<{ welcome: { to: string } }>('mail', { lane: () => 7 });
+// @ts-expect-error a definition says nothing but lanes
+defineQueue<{ welcome: { to: string } }>('mail', { lane: () => 'a', weight: 2 });
