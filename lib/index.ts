@@ -1,6 +1,8 @@
 // Classes that stand in decorated signatures (Job, Jobs, ...) are exported as values: the compiler keeps them as metadata.
 
+export { type BatchOptions, batched } from './engine/batching.js';
 export { EchoBulkError } from './engine/bulk-error.js';
+export type { EngineBus, Listening, QueueEventListener } from './engine/bus.js';
 export type { Consumer } from './engine/consumer.js';
 export type { ConsumerEvents, DeadJob } from './engine/consumer-events.js';
 export type { ConsumerOptions } from './engine/consumer-options.js';
@@ -25,8 +27,21 @@ export { Job } from './engine/job.js';
 export type { JobOf } from './engine/job-types.js';
 export type { JobView } from './engine/job-view.js';
 export { Jobs } from './engine/jobs.js';
-export type { ClaimedJob, EnqueueEntry, Page } from './engine/jobs-calls.js';
+export type { BulkCallback, BulkWithCallback, ClaimedJob, EnqueueEntry, Matching, Page } from './engine/jobs-calls.js';
+export type { QueueLimitSettings, QueueLimits } from './engine/jobs-limits.js';
+export type {
+  GroupView,
+  LanePage,
+  LaneSettings,
+  LaneView,
+  StandingLaneSettings,
+  StandingRate,
+  WeightSetting,
+} from './engine/lane-settings.js';
+export { Lanes } from './engine/lanes.js';
 export type { EchoMqOptions } from './engine/options.js';
+export type { QueueEvent, QueueEventName } from './engine/queue-event.js';
+export type { Completion, CompletionPage } from './engine/recording.js';
 export type {
   DeclareAnswer,
   DeclaredSchedule,
@@ -39,11 +54,13 @@ export type {
 export { Schedules } from './engine/schedules.js';
 export type { Backoff, BackoffFunction, ExponentialBackoff, FixedBackoff, JobBackoff } from './kernel/backoff.js';
 export { type Codec, type Envelope, jsonCodec, type TravellingOptions } from './kernel/codec.js';
+export type { Dedup, DedupMode } from './kernel/dedup.js';
 export {
   EchoArgumentError,
   EchoConfigError,
   EchoError,
   EchoJobError,
+  EchoLaneFullError,
   EchoRegistrationError,
   EchoStateError,
   EchoStoreError,
@@ -51,6 +68,7 @@ export {
   EchoWireError,
 } from './kernel/errors.js';
 export { isJobId, readId } from './kernel/id.js';
+export type { JobForLane, Lane, LaneBy } from './kernel/lane.js';
 export {
   type CancelOutcome,
   Discard,
@@ -58,14 +76,25 @@ export {
   JobAborted,
   NotHandled,
   type Outcome,
+  RateLimited,
   type RetryOutcome,
   Snooze,
   WaitForChildren,
 } from './kernel/outcome.js';
-export { type DataOf, defineQueue, type InputOf, type JobsOf, type Queue, type Schemas } from './kernel/queue.js';
+export {
+  type DataOf,
+  defineQueue,
+  type InputOf,
+  type JobsOf,
+  type Queue,
+  type QueueOptions,
+  type Schemas,
+} from './kernel/queue.js';
+export type { Rate } from './kernel/rate.js';
 export type { CatchUp, CronTimes, IntervalTimes, Overlap, ScheduleTimes } from './kernel/schedule-spec.js';
 export type { StandardSchema } from './kernel/schema.js';
 export type { JobState, ListableState } from './kernel/state.js';
+export { Bus } from './nest/bus.js';
 export { Consumers } from './nest/consumers.js';
 export { type DtoSchemaOptions, dtoSchema } from './nest/dto-schema.js';
 export { EchoMqModule } from './nest/echomq.module.js';
@@ -74,20 +103,31 @@ export {
   type EchoMqHealthIndicatorOptions,
   type EchoMqHealthResult,
 } from './nest/health-indicator.js';
-export { InjectConsumers, InjectEchoMq, InjectFlows, InjectJobs, InjectSchedules } from './nest/inject.js';
+export {
+  InjectBus,
+  InjectConsumers,
+  InjectEchoMq,
+  InjectFlows,
+  InjectJobs,
+  InjectLanes,
+  InjectSchedules,
+} from './nest/inject.js';
 export { ECHOMQ_CONTEXT, type EchoMqContextType, jobOf } from './nest/job-context.js';
 export { JobData, JobRef, JobSignal } from './nest/job-parameters.js';
-export type { JobSchedule } from './nest/job-schedule.js';
+export type { JobBatch, JobSchedule } from './nest/job-schedule.js';
 export { InjectJob, InjectJobSignal } from './nest/job-scope.module.js';
 export type { EchoMqModuleAsyncOptions, EchoMqModuleOptions, EchoMqOptionsFactory } from './nest/module-options.js';
 export { OnJob } from './nest/on-job.js';
+export { OnQueueEvent, type OnQueueEventOptions } from './nest/on-queue-event.js';
 export { Processor, type ProcessorOptions } from './nest/processor.js';
 export {
+  getBusToken,
   getConsumersToken,
   getEchoMqOptionsToken,
   getEchoMqToken,
   getFlowsToken,
   getJobsToken,
+  getLanesToken,
   getSchedulesToken,
   JOB,
   JOB_SIGNAL,

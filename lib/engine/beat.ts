@@ -4,15 +4,16 @@ import type { QueueKeys } from '../kernel/keyspace.js';
 import { lead, QUEUES_PER_BEAT, resign, type Standing } from '../wire/beat.js';
 import type { Executor } from '../wire/executor.js';
 import { asEchoError } from '../wire/faults.js';
-import { promote, reap } from '../wire/transitions/index.js';
+import { promote, reap, unpark } from '../wire/transitions/index.js';
 import type { Flows } from './flows.js';
 import type { Metronome } from './metronome.js';
+import { recordArg } from './recording.js';
 import type { SlotFiring } from './slot-firing.js';
 
 /** A queue this process serves, as the beat sees it. */
 export interface Led {
   readonly keys: QueueKeys;
-  readonly settings: { readonly maxStalls: number };
+  readonly settings: { readonly maxStalls: number; readonly record: boolean | number };
   claimable(): void;
   /** Jobs that a step has buried without their handlers' word. */
   buried(ids: readonly string[]): void;
@@ -30,10 +31,11 @@ interface Duty {
   promoting: Alarm;
   reaping: Alarm;
   firing: Alarm;
+  unparking: Alarm;
 }
 
-/** What a new earliest time is one of: a run-at of a job, or a slot of a repeating schedule. */
-export type Earliest = 'run' | 'slot';
+/** What a new earliest time is one of: a run-at of a job, a slot of a repeating schedule, the end of a lane's wait for its rate. */
+export type Earliest = 'run' | 'slot' | 'park';
 
 export interface BeatHost {
   readonly executor: Executor;
@@ -124,6 +126,7 @@ export class Beat {
       promoting: new Alarm(this.host.metronome, this.now, () => this.promote(duty)),
       reaping: new Alarm(this.host.metronome, this.now, () => this.reap(duty)),
       firing: new Alarm(this.host.metronome, this.now, () => this.fire(duty)),
+      unparking: new Alarm(this.host.metronome, this.now, () => this.unpark(duty)),
     };
     this.duties.set(queue.keys.queue, duty);
   }
@@ -232,6 +235,7 @@ export class Beat {
       duty.promoting.clear();
       duty.reaping.clear();
       duty.firing.clear();
+      duty.unparking.clear();
     } else {
       // The answer may be older than what was heard meanwhile: the two come on different connections.
       for (const [what, at] of Object.entries(duty.heard)) {
@@ -241,6 +245,7 @@ export class Beat {
     duty.heard = {};
     if (standing?.nextRunInMs !== undefined) duty.promoting.within(standing.nextRunInMs);
     if (standing?.nextDeadlineInMs !== undefined) duty.reaping.within(standing.nextDeadlineInMs);
+    if (standing?.nextParkedInMs !== undefined) duty.unparking.within(standing.nextParkedInMs);
     if (standing?.nextSlotInMs !== undefined) duty.firing.within(standing.nextSlotInMs);
     if (standing?.claimable) duty.queue.claimable();
     if (standing?.owes) this.host.flows.owes(duty.queue.keys);
@@ -264,9 +269,23 @@ export class Beat {
     const { keys, settings } = duty.queue;
     try {
       const epoch = this.host.epoch(keys) ?? '';
-      const call = { limit: PER_CALL, maxStalls: settings.maxStalls, epoch, record: 0 };
+      const { maxStalls, record } = settings;
+      const call = { limit: PER_CALL, maxStalls, epoch, record: recordArg(record) };
       const { nextInMs, deadIds } = await this.host.executor.run(reap, keys, call);
       if (deadIds.length > 0) duty.queue.buried(deadIds);
+      return duty.leads ? nextInMs : undefined;
+    } catch (error) {
+      this.host.fault(asEchoError(error));
+      return PAUSE_AFTER_FAULT_MS;
+    }
+  }
+
+  /** Brings back the lanes whose rate lets them give a job again. */
+  private async unpark(duty: Duty): Promise<number | undefined> {
+    if (!duty.leads) return undefined;
+    const { queue } = duty;
+    try {
+      const { nextInMs } = await queue.behind(() => this.host.executor.run(unpark, queue.keys, undefined));
       return duty.leads ? nextInMs : undefined;
     } catch (error) {
       this.host.fault(asEchoError(error));
@@ -288,5 +307,6 @@ export class Beat {
 }
 
 function alarmFor(duty: Duty, what: Earliest): Alarm {
-  return what === 'run' ? duty.promoting : duty.firing;
+  if (what === 'run') return duty.promoting;
+  return what === 'slot' ? duty.firing : duty.unparking;
 }

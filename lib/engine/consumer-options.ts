@@ -1,6 +1,7 @@
 import { assertBoolean, assertKnownKeys, assertOption, show } from '../kernel/arguments.js';
 import { assertJobBackoff, type Backoff, DEFAULT_BACKOFF } from '../kernel/backoff.js';
 import { EchoConfigError } from '../kernel/errors.js';
+import { assertRecord } from './recording.js';
 
 /** How one queue is consumed in this process. A job's own options are stronger where both speak. */
 export interface ConsumerOptions {
@@ -22,6 +23,11 @@ export interface ConsumerOptions {
   drainMs?: number;
   /** Claim a few jobs more than there are slots where handlers are fast. Default true. */
   claimAhead?: boolean;
+  /**
+   * Record every completion and every death, for `jobs.completions`: `true` keeps about the newest 10,000, a number, 2 or more,
+   * about so many, `Infinity` all. Default false.
+   */
+  record?: boolean | number;
 }
 
 export type ConsumerSettings = Required<ConsumerOptions>;
@@ -36,6 +42,7 @@ const DEFAULTS: ConsumerSettings = {
   maxStalls: 2,
   drainMs: 10_000,
   claimAhead: true,
+  record: false,
 };
 
 const KNOWN = new Set(Object.keys(DEFAULTS));
@@ -53,6 +60,7 @@ export function consumerSettings(options: ConsumerOptions, what: string): Consum
   assertOption(settings.maxStalls, `${what}.maxStalls`, 0);
   assertOption(settings.drainMs, `${what}.drainMs`, 0);
   assertBoolean(settings.claimAhead, `${what}.claimAhead`);
+  assertRecord(settings.record, `${what}.record`);
   if (typeof settings.backoff !== 'function') {
     try {
       assertJobBackoff(settings.backoff);

@@ -3,6 +3,7 @@ import { type EchoError, EchoStateError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import type { Outcome, RetryOutcome } from '../kernel/outcome.js';
 import { type ClaimedRow, get } from '../wire/transitions/index.js';
+import { Gatherings } from './batching.js';
 import { ClaimAhead } from './claim-ahead.js';
 import { Claims, type ClaimsHost } from './claims.js';
 import { Conditions } from './conditions.js';
@@ -11,10 +12,12 @@ import type { ConsumerSettings } from './consumer-options.js';
 import { Events } from './events.js';
 import { failureText } from './failure-text.js';
 import type { Flows } from './flows.js';
-import { callingJob, type Handler } from './handler.js';
+import { callingJobs, type Handler } from './handler.js';
 import { type Batch, type Job, type JobReach, readJob } from './job.js';
 import { viewOf } from './job-view.js';
 import { Leases } from './leases.js';
+import { encodedProgress, ProgressReports } from './progress.js';
+import { recordArg } from './recording.js';
 import { type Settlement, Settler } from './settler.js';
 import { Slots } from './slots.js';
 import { encodedResult, verdictOn } from './verdict.js';
@@ -46,11 +49,10 @@ export class Consumer extends Events<ConsumerEvents> {
   private readonly slots: Slots;
   private readonly leases: Leases;
   private readonly settler: Settler;
+  private readonly reports: ProgressReports;
   private readonly conditions = new Conditions();
-  private readonly reach: JobReach = {
-    children: ({ id }) => this.host.flows.children(this.queue, id),
-    addChildren: ({ id, token }, children) => this.host.flows.addChildren(this.keys, id, token, children),
-  };
+  private readonly gatherings: Gatherings;
+  private readonly reach: JobReach;
   /** Jobs that somebody cancelled while a claim was under way: they may be among what it brings. */
   private readonly cancelledEarly = new Set<string>();
   /** Handlers that are waiting in close(): nobody waits for them. */
@@ -72,6 +74,14 @@ export class Consumer extends Events<ConsumerEvents> {
     const { concurrency, timeoutMs, leaseMs, claimAhead } = settings;
     const fault = (error: EchoError) => this.fault(error);
     const isOpen = () => !this.stopping && !this.held;
+    const gatherings = new Gatherings(metronome, concurrency);
+    this.gatherings = gatherings;
+    this.reach = {
+      gather: (job, batching) => gatherings.join(job, batching),
+      children: ({ id }) => host.flows.children(keys.queue, id),
+      addChildren: ({ id, token }, children) => host.flows.addChildren(keys, id, token, children),
+      progress: (job, value) => this.reports.report(job, encodedProgress(value, host.codec, host.maxPayloadBytes)),
+    };
     this.ahead = ClaimAhead.for(claimAhead, leaseMs);
     const slots: Slots = new Slots(
       { concurrency, leaseMs, timeoutMs, handler, ahead: this.ahead, metronome, clock },
@@ -89,7 +99,7 @@ export class Consumer extends Events<ConsumerEvents> {
       isOpen,
       take: (rows, sentAt) => this.take(rows, sentAt),
       giveBackReady: () => this.giveBackReady(),
-      settle: () => this.settler.flush(),
+      settle: () => this.flush(),
       mark: () => host.mark(this),
       answered: () => this.conditions.changed(),
       fault,
@@ -101,7 +111,8 @@ export class Consumer extends Events<ConsumerEvents> {
       cancelled: (job) => job.abort('cancelled', 'the job was cancelled'),
       fault,
     });
-    this.settler = new Settler(executor, keys, metronome, {
+    this.reports = new ProgressReports(executor, keys, metronome, { mark: () => host.mark(this), fault });
+    this.settler = new Settler(executor, keys, metronome, recordArg(settings.record), {
       settled: (job, outcome, settlement) => this.settled(job, outcome, settlement),
       fault,
     });
@@ -141,9 +152,9 @@ export class Consumer extends Events<ConsumerEvents> {
    */
   close(): Promise<void> {
     const drained = this.drained();
-    const caller = callingJob();
-    if (caller === undefined || !this.leases.owns(caller)) return drained;
-    this.insiders.add(caller);
+    const callers = callingJobs().filter((job) => this.leases.owns(job));
+    if (callers.length === 0) return drained;
+    for (const job of callers) this.insiders.add(job);
     return Promise.race([drained, this.conditions.until(() => this.slots.running <= this.insiders.size)]);
   }
 
@@ -219,13 +230,14 @@ export class Consumer extends Events<ConsumerEvents> {
 
   /** @internal connected again */
   reconnected(): void {
+    this.reports.reconnected();
     this.leases.hurry();
     this.claims.reconnected();
   }
 
   /** @internal the end of a turn: settlements first, so that the claim behind them finds the slots free */
   turn(): void {
-    this.settler.flush();
+    this.flush();
     this.claims.fill();
     this.claims.turn();
   }
@@ -258,6 +270,7 @@ export class Consumer extends Events<ConsumerEvents> {
   private finish(job: Job): boolean {
     if (job.finished) return false;
     job.finished = true;
+    this.reports.last(job);
     this.leases.drop(job.batch);
     if (this.insiders.size > 0) this.insiders.delete(job);
     this.slots.leave(job);
@@ -301,7 +314,7 @@ export class Consumer extends Events<ConsumerEvents> {
     } else if (verdict.kind === 'wait') {
       this.settler.wait(job);
     } else {
-      this.settler.release(job, String(verdict.delayMs));
+      this.settler.release(job, verdict.delay);
       if (verdict.unhandled) this.emit('unhandled', job);
     }
   }
@@ -348,6 +361,8 @@ export class Consumer extends Events<ConsumerEvents> {
   private async drain(): Promise<void> {
     this.stopping = true;
     this.giveBackReady();
+    // Nothing more comes that they could wait for. Not now: what is called then may close us too.
+    queueMicrotask(() => this.host.inScope(() => this.gatherings.hurry()));
     const withdrawn = this.host.withdraw(this);
     const ended = this.conditions.until(() => this.slots.running === 0);
     await this.host.metronome.within(this.settings.drainMs, ended);
@@ -363,8 +378,14 @@ export class Consumer extends Events<ConsumerEvents> {
   /** A claim under way may still bring jobs: they are given back as they come. */
   private async lastWords(): Promise<void> {
     await this.conditions.until(() => this.claims.underWay === 0);
-    this.settler.flush();
+    this.flush();
     await this.settler.idle();
+  }
+
+  /** What a job has reported goes before its settlement, after which it would count no more. */
+  private flush(): void {
+    this.reports.flush();
+    this.settler.flush();
   }
 
   protected override listenerFailed(event: string, thrown: unknown): void {

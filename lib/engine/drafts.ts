@@ -1,13 +1,18 @@
+import { type Ageing, agedPriority } from '../kernel/ageing.js';
 import { assertSize, show } from '../kernel/arguments.js';
 import type { Codec, TravellingOptions } from '../kernel/codec.js';
 import { EchoArgumentError } from '../kernel/errors.js';
+import type { JobId } from '../kernel/id.js';
 import { type EnqueueOptions, landingOf } from './enqueue-options.js';
 import type { OutgoingJob } from './enqueuer.js';
 import { failureText } from './failure-text.js';
 import type { Minting } from './minting.js';
 
 /** A job ready to be sent; its id is empty while none can be minted. */
-export type Draft = { -readonly [K in keyof OutgoingJob]: OutgoingJob[K] };
+export type Draft = { -readonly [K in keyof OutgoingJob]: OutgoingJob[K] } & {
+  /** Until it has an id, from which its age is counted. */
+  ageing?: Ageing | undefined;
+};
 
 export interface DraftsParts {
   readonly codec: Codec;
@@ -24,9 +29,12 @@ export class Drafts {
     if (typeof name !== 'string' || name === '') {
       throw new EchoArgumentError(`a job's name must be a string that is not empty, got ${show(name)}`);
     }
-    const { id, delay, fields, travelling } = landingOf(opts);
+    const { id, delay, fields, travelling, ageing } = landingOf(opts);
     const payload = this.encode(name, data, travelling);
-    return { id: id ?? this.parts.minting.next() ?? '', payload, delay, fields, fresh: id === undefined };
+    const draft: Draft = { id: id ?? this.parts.minting.next() ?? '', payload, delay, fields, fresh: id === undefined };
+    if (ageing === undefined) return draft;
+    draft.ageing = ageing;
+    return draft.id === '' ? draft : named(draft, draft.id);
   }
 
   /** @throws EchoArgumentError */
@@ -41,4 +49,14 @@ export class Drafts {
     assertSize(payload, this.parts.maxPayloadBytes, 'the job');
     return payload;
   }
+}
+
+/** The same draft under its id. @throws EchoArgumentError when its age makes no score */
+export function named(draft: Draft, id: JobId): Draft {
+  const { ageing } = draft;
+  draft.id = id;
+  if (ageing === undefined) return draft;
+  draft.fields = ['priority', String(agedPriority(ageing, id)), ...draft.fields];
+  draft.ageing = undefined;
+  return draft;
 }

@@ -7,16 +7,20 @@ import { clientFactory } from '../wire/client.js';
 import { Connection } from '../wire/connection.js';
 import { Executor } from '../wire/executor.js';
 import { passFence, passQueueFence } from '../wire/fence.js';
+import { batchSizeOf } from './batching.js';
+import { EngineBus } from './bus.js';
 import { ByHand } from './by-hand/by-hand.js';
 import type { Consumer } from './consumer.js';
 import { type ConsumerOptions, consumerSettings } from './consumer-options.js';
 import { Enqueuer } from './enqueuer.js';
 import { FaultReporter } from './fault-reporter.js';
 import { Flows } from './flows.js';
-import { callingJob, type Handler } from './handler.js';
+import { callingJobs, type Handler } from './handler.js';
 import { type EchoMqHealth, HealthCheck, type HealthOptions } from './health.js';
 import type { JobNamed } from './job-types.js';
 import { Jobs } from './jobs.js';
+import { LaneRules } from './lane-rules.js';
+import { Lanes } from './lanes.js';
 import { Metronome } from './metronome.js';
 import { Minting } from './minting.js';
 import { type EchoMqOptions, type EchoMqSettings, echoMqSettings } from './options.js';
@@ -36,6 +40,8 @@ export class EchoMq {
   readonly jobs: Jobs;
   readonly flows: Flows;
   readonly schedules: Schedules;
+  readonly lanes: Lanes;
+  readonly bus: EngineBus;
   private readonly keyspace: Keyspace;
   private readonly connection: Connection;
   private readonly metronome: Metronome;
@@ -99,6 +105,7 @@ export class EchoMq {
       codec,
       minting: this.minting,
       enqueuer: this.enqueuer,
+      laneRules: new LaneRules(),
       maxPayloadBytes: settings.maxPayloadBytes,
       requestTimeoutMs: settings.requestTimeoutMs,
       enqueueTimeoutMs: settings.enqueueTimeoutMs,
@@ -106,16 +113,25 @@ export class EchoMq {
     };
     this.flows = new Flows(shared);
     this.schedules = new Schedules(shared);
+    this.lanes = new Lanes(shared);
     this.waits = new Waits({
       ...shared,
-      follow: (keys) => this.pump.follow(keys),
-      unfollow: (keys) => this.pump.unfollow(keys),
+      follow: (keys) => this.pump.follow(keys, 'ends'),
+      unfollow: (keys) => this.pump.unfollow(keys, 'ends'),
+    });
+    this.bus = new EngineBus({
+      ...shared,
+      connection,
+      follow: (keys) => this.pump.follow(keys, 'events'),
+      unfollow: (keys) => this.pump.unfollow(keys, 'events'),
+      inScope: (act) => this.pump.inScope(act),
     });
     this.pump = new Pump({
       connection,
       executor,
       flows: this.flows,
       waits: this.waits,
+      bus: this.bus,
       slots: new SlotFiring(shared),
       keyspace,
       metronome,
@@ -186,6 +202,8 @@ export class EchoMq {
     const keys = this.keyspace.queue(name);
     const settings = consumerSettings(options, `consume('${name}')`);
     if (typeof handler !== 'function') throw new EchoConfigError(`consume('${name}') needs a handler function`);
+    if (batchSizeOf(handler) > settings.concurrency)
+      throw tooFewSlots(name, settings.concurrency, batchSizeOf(handler));
     if (this.closing) throw new EchoStateError('this EchoMq is closed');
     return this.pump.serve(keys, settings, validating(queue, handler));
   }
@@ -218,7 +236,7 @@ export class EchoMq {
 
   /** Stops claiming, drains every consumer, answers what was enqueued, closes the sockets. Idempotent; works without a server. */
   close(): Promise<void> {
-    const inside = callingJob() !== undefined;
+    const inside = callingJobs().length > 0;
     const { others, all } = this.pump.close();
     this.closing ??= all.then(() => this.finish());
     // Called inside a handler, only the other handlers are waited for: the sockets close behind it.
@@ -251,6 +269,7 @@ export class EchoMq {
     this.flows.stop();
     this.schedules.stop();
     this.waits.stop();
+    this.bus.stop();
     await this.pump.end();
     await this.minting.stop(this.connection.isUp).catch((error) => this.fault(error));
     this.metronome.stop();
@@ -260,4 +279,11 @@ export class EchoMq {
   private fault(error: EchoError): void {
     this.faults.report(error);
   }
+}
+
+function tooFewSlots(queue: string, concurrency: number, size: number): EchoConfigError {
+  return new EchoConfigError(
+    `option 'consume('${queue}').concurrency' is ${concurrency}, but its handler takes batches of ${size}, and each job ` +
+      `takes up a slot while it gathers: give it ${size} or more`,
+  );
 }

@@ -1,16 +1,27 @@
-import { EchoStoreError } from '../kernel/errors.js';
+import { type EchoError, EchoLaneFullError, EchoStoreError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
+import { laneOf } from '../kernel/lane.js';
+import type { JobState } from '../kernel/state.js';
 import type { Connection } from '../wire/connection.js';
 import type { Executor } from '../wire/executor.js';
-import { type EnqueueItem, enqueue } from '../wire/transitions/index.js';
+import { type EnqueueAnswer, type EnqueueItem, enqueue } from '../wire/transitions/index.js';
 import { Conditions } from './conditions.js';
 import { portions } from './portions.js';
 
 export interface EnqueueResult {
+  /** The job's; of a duplicate that of the job that is there. */
   id: string;
-  /** `duplicate`: a job of this id is there already, and was left as it is. */
-  status: 'landed' | 'duplicate';
+  /**
+   * `duplicate`: a job of this id, or one that holds the deduplication key, is there already, and was left as it is. `replaced`: it
+   * holds the key, and was given this one's data.
+   */
+  status: 'landed' | 'duplicate' | 'replaced';
+  /** Of a job that was there, its state; `gone` when it has ended and only its key is still held, by time. */
+  state?: JobState | 'gone';
 }
+
+/** The same, or why nothing landed. */
+export type Landing = EnqueueResult | EchoLaneFullError;
 
 export interface EnqueueLimits {
   /** Time for an answer, counted from the call; Infinity waits for the server to come back. */
@@ -74,16 +85,21 @@ export class Enqueuer {
     });
   }
 
-  /** Each call of up to 500 jobs lands whole or not at all; all of them are on their way at once. */
-  async addMany(keys: QueueKeys, items: OutgoingJob[]): Promise<PromiseSettledResult<EnqueueResult[]>[]> {
+  /**
+   * Each call of up to 500 jobs lands whole or not at all; all of them are on their way at once. Answers for each item what became
+   * of it, or why its call failed.
+   */
+  async addMany(keys: QueueKeys, items: OutgoingJob[]): Promise<(EnqueueResult | EchoError)[]> {
     const full = this.refusal(items.length);
     if (full) throw full;
     this.unanswered += items.length;
-    let sent: Promise<EnqueueResult[]>[] = [];
+    let sent: Promise<(EnqueueResult | EchoError)[]>[] = [];
     this.around(keys.queue, () => {
-      sent = portions(items, bytesOf).map((portion) => this.send(keys, portion));
+      sent = portions(items, bytesOf).map((portion) =>
+        this.send(keys, portion).catch((error: EchoError) => portion.map(() => error)),
+      );
     });
-    return Promise.allSettled(sent);
+    return (await Promise.all(sent)).flat();
   }
 
   /** Counts jobs that are sent by somebody else. @throws EchoStoreError when that is too many; then `send` is not called */
@@ -145,7 +161,11 @@ export class Enqueuer {
     this.send(keys, items).then(
       (results) => {
         const answer = (from: number, to: number) => {
-          for (let i = from; i < to; i++) turn.resolvers[at + i]!(results[i]!);
+          for (let i = from; i < to; i++) {
+            const result = results[i]!;
+            if (result instanceof EchoLaneFullError) turn.rejecters[at + i]!(result);
+            else turn.resolvers[at + i]!(result);
+          }
         };
         const all = results.length;
         const half = this.callsInFlight === 0 && all >= WORTH_HALVING ? all >> 1 : all;
@@ -160,7 +180,7 @@ export class Enqueuer {
     );
   }
 
-  private async send(keys: QueueKeys, items: OutgoingJob[]): Promise<EnqueueResult[]> {
+  private async send(keys: QueueKeys, items: OutgoingJob[]): Promise<Landing[]> {
     const { timeoutMs } = this.limits;
     this.callsInFlight += 1;
     try {
@@ -169,13 +189,20 @@ export class Enqueuer {
         resent = true;
       };
       const limit = Number.isFinite(timeoutMs) ? timeoutMs : undefined;
-      const landed = await this.executor.run(enqueue, keys, items, limit, onResend);
-      // After a repetition, a fresh id that exists is the job of the first sending, whose answer was lost.
-      return items.map(({ id, fresh }, i) => ({ id, status: landed[i] || (resent && fresh) ? 'landed' : 'duplicate' }));
+      const answers = await this.executor.run(enqueue, keys, items, limit, onResend);
+      return items.map((item, i) => landingOf(keys.queue, item, answers[i]!, resent));
     } finally {
       this.callsInFlight -= 1;
       this.unanswered -= items.length;
       this.conditions.changed();
     }
   }
+}
+
+function landingOf(queue: string, { id, fresh, fields }: OutgoingJob, answer: EnqueueAnswer, resent: boolean): Landing {
+  if (answer === 'landed') return { id, status: 'landed' };
+  if (answer === 'full') return new EchoLaneFullError(queue, laneOf(fields[fields.indexOf('lane') + 1]!) as string);
+  // After a repetition, a fresh id that exists is the job of the first sending, whose answer was lost.
+  if (resent && fresh && answer.id === id) return { id, status: 'landed' };
+  return { id: answer.id, status: answer.replaced ? 'replaced' : 'duplicate', state: answer.state };
 }

@@ -5,6 +5,7 @@ import { type Queue, queueName } from '../kernel/queue.js';
 import type { TreeJob } from '../wire/tree-tokens.js';
 import type { Draft, Drafts } from './drafts.js';
 import { type FlowNode, PARENT_POLICIES, type ParentPolicy } from './flow-calls.js';
+import type { LaneRules } from './lane-rules.js';
 import { checkData } from './validation.js';
 
 /** A node that was looked at. Its id may still have to be minted. */
@@ -35,7 +36,7 @@ export function planFlow(
   drafts: Drafts,
   keyspace: Keyspace,
   nodes: readonly FlowNode[],
-  { what, parent }: { what: string; parent?: string },
+  { what, laneRules, parent }: { what: string; laneRules: LaneRules; parent?: string },
 ): FlowPlan {
   const all: PlannedNode[] = [];
   const checking: Promise<void>[] = [];
@@ -51,6 +52,9 @@ export function planFlow(
     if (!Array.isArray(children))
       throw new EchoArgumentError(`${place}.children must be an array, got ${show(children)}`);
     const keys = keyspace.queue(queueName(queue));
+    if (plain.dedup !== undefined) {
+      throw new EchoArgumentError(`${place}: dedup is not for jobs of a flow: its parent would wait for another job`);
+    }
     const draft = drafts.make(name, data, opts === node.opts ? plain : undefined);
     if (children.length > 0 && draft.delay !== '') {
       throw new EchoArgumentError(`${place} has children: it runs when they have settled, not after a delay`);
@@ -65,6 +69,7 @@ export function planFlow(
       placed.catch(() => undefined); // another job may be refused before this one is known to be
       checking.push(placed);
     }
+    draft.fields = laneRules.fields(queue, { name, data }, plain.lane, draft.fields);
     const inner: PlannedNode[] = [];
     const planned: PlannedNode = { queue: keys.queue, name, draft, policy, children: inner };
     all.push(planned);

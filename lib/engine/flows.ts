@@ -4,11 +4,12 @@ import type { QueueKeys } from '../kernel/keyspace.js';
 import { Outbox } from '../wire/outbox.js';
 import * as wire from '../wire/transitions/index.js';
 import { childrenTokens, treeTokens } from '../wire/tree-tokens.js';
-import { Drafts } from './drafts.js';
+import { Drafts, named } from './drafts.js';
 import type { Enqueuer } from './enqueuer.js';
 import type { AddedFlow, AddedNode, FlowNode } from './flow-calls.js';
 import { type FlowPlan, type PlannedNode, planFlow, treeOf } from './flow-plan.js';
 import { FlowReads, type FlowReadsParts } from './flow-reads.js';
+import type { LaneRules } from './lane-rules.js';
 import type { Minting } from './minting.js';
 import { Relay, type RelayHost } from './relay.js';
 
@@ -17,6 +18,7 @@ export interface FlowsParts extends FlowReadsParts, Omit<RelayHost, 'owes'> {
   readonly enqueuer: Enqueuer;
   readonly maxPayloadBytes: number;
   readonly enqueueTimeoutMs: number;
+  readonly laneRules: LaneRules;
 }
 
 /**
@@ -57,7 +59,11 @@ export class Flows extends FlowReads {
   async addChildren(keys: QueueKeys, id: string, token: string, children: readonly FlowNode[]): Promise<AddedNode[]> {
     if (!Array.isArray(children)) throw new EchoArgumentError(`addChildren takes an array, got ${show(children)}`);
     if (children.length === 0) return [];
-    const plan = planFlow(this.drafts, this.parts.keyspace, children, { what: 'children', parent: id });
+    const plan = planFlow(this.drafts, this.parts.keyspace, children, {
+      what: 'children',
+      laneRules: this.parts.laneRules,
+      parent: id,
+    });
     await this.prepare(plan);
     const trees = plan.nodes.map((node) => treeOf(node, { queue: keys.queue, id }));
     const { tokens, owes } = childrenTokens(keys.queue, trees);
@@ -142,7 +148,13 @@ export class Flows extends FlowReads {
   }
 
   private async land(flows: readonly FlowNode[], what: string): Promise<AddedFlow[]> {
-    const plan = planFlow(this.drafts, this.parts.keyspace, flows, { what });
+    return this.landPlanned(
+      planFlow(this.drafts, this.parts.keyspace, flows, { what, laneRules: this.parts.laneRules }),
+    );
+  }
+
+  /** @internal lands flows that were looked at */
+  async landPlanned(plan: FlowPlan): Promise<AddedFlow[]> {
     await this.prepare(plan);
     const landing = () => Promise.all(plan.nodes.map((node) => this.landOne(node)));
     return this.parts.enqueuer.sending(plan.all.length, landing);
@@ -185,7 +197,7 @@ export class Flows extends FlowReads {
     const nameless = all.filter(({ draft }) => draft.id === '');
     if (nameless.length === 0) return;
     await enqueuer.holding(nameless.length, minting.renewWithin(enqueueTimeoutMs));
-    for (const { draft } of nameless) draft.id = minting.require();
+    for (const { draft } of nameless) named(draft, minting.require());
   }
 }
 

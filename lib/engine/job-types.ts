@@ -18,6 +18,9 @@ export type JobOf<Of extends Queue, Name extends NamesOf<JobsOf<Of>> = NamesOf<J
 /** What enqueue takes for a queue, by the name of the job; by the queue's bare name anything. */
 type InputsOf<Of extends string | Queue> = Of extends Queue ? Of['~types']['inputs'] : Record<string, unknown>;
 
+/** Data of any job of the queue. */
+export type AnyDataFor<Of extends string | Queue> = InputsOf<Of>[keyof InputsOf<Of>];
+
 /** A conditional type, because the compiler then shows the names themselves where one is wrong. */
 export type NameFor<Of extends string | Queue> = Of extends Queue ? keyof InputsOf<Of> & string : string;
 

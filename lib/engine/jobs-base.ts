@@ -6,6 +6,7 @@ import type { Executor } from '../wire/executor.js';
 import type { Transition } from '../wire/transition.js';
 import type { Enqueuer } from './enqueuer.js';
 import type { Flows } from './flows.js';
+import type { LaneRules } from './lane-rules.js';
 import type { Minting } from './minting.js';
 import type { Schedules } from './schedules.js';
 import type { Waits } from './waits.js';
@@ -23,6 +24,7 @@ export interface JobsParts {
   flows: Flows;
   waits: Waits;
   schedules: Schedules;
+  laneRules: LaneRules;
   epoch(keys: QueueKeys): string | undefined;
 }
 

@@ -10,6 +10,7 @@ import { failureText } from './failure-text.js';
 import { envelopeOf } from './job-view.js';
 import { type ClaimedJob, KNOWN } from './jobs-calls.js';
 import { JobsLooking } from './jobs-looking.js';
+import { encodedProgress } from './progress.js';
 
 /** For people who run their own loop: to claim jobs, and to settle what was claimed. */
 export abstract class JobsHeld extends JobsLooking {
@@ -90,6 +91,14 @@ export abstract class JobsHeld extends JobsLooking {
     assertKnownKeys(options, KNOWN.extend, 'extend options');
     assertInteger(options.leaseMs, 'leaseMs', 1);
     const [outcome] = await this.run(wire.extend, keys, { leaseMs: options.leaseMs, items: [{ id, token }] });
+    return outcome!;
+  }
+
+  /** Says how far the work is: any value that could be a result. The row keeps the latest. Sent at once, every time. */
+  async progress(queue: string | Queue, id: string, token: string, value: unknown): Promise<Outcome> {
+    const keys = this.claimed(queue, id, token);
+    const bytes = encodedProgress(value, this.parts.codec, this.parts.maxPayloadBytes);
+    const [outcome] = await this.run(wire.progress, keys, [{ id, token, value: bytes }]);
     return outcome!;
   }
 

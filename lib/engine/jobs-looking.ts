@@ -7,6 +7,7 @@ import * as wire from '../wire/transitions/index.js';
 import { type JobView, viewOf } from './job-view.js';
 import { JobsBase } from './jobs-base.js';
 import { KNOWN, type Page } from './jobs-calls.js';
+import { type CompletionPage, completionPage, readAfter } from './recording.js';
 import { resultOf } from './results.js';
 
 const PAGE_BYTES = 8_000_000;
@@ -63,5 +64,20 @@ export abstract class JobsLooking extends JobsBase {
     const jobs = rows.flatMap(({ id, row }) => (row ? [viewOf(id, row, this.parts.codec)] : []));
     const end = offset + rows.length;
     return { jobs, total, next: rows.length > 0 && end < total ? end : undefined };
+  }
+
+  /**
+   * Jobs that have settled, oldest first, where consumers record them (option `record`): up to `limit` (1 to 1,000, default 100)
+   * behind the entry `after`, by default from the oldest that is kept. A page of large results may be shorter. When the server no
+   * longer knows `after`, because it was flushed or has lost the stream, it begins anew and says `restarted`.
+   */
+  async completions(queue: string | Queue, options: { after?: string; limit?: number } = {}): Promise<CompletionPage> {
+    const keys = this.keys(queue);
+    assertKnownKeys(options, KNOWN.completions, 'completions options');
+    const after = readAfter(options.after);
+    const { limit = 100 } = options;
+    assertInteger(limit, 'limit', 1, 1000);
+    const page = await this.run(wire.completions, keys, { after, limit, maxBytes: PAGE_BYTES });
+    return completionPage(page, after, this.parts.codec);
   }
 }

@@ -9,12 +9,12 @@ import type { Transition } from '../wire/transition.js';
 import * as wire from '../wire/transitions/index.js';
 import { landingOf } from './enqueue-options.js';
 import { KNOWN } from './jobs-calls.js';
-import { JobsHeld } from './jobs-held.js';
+import { JobsMany } from './jobs-many.js';
 
 const MOST_PER_SWEEP = 1000;
 
 /** To change what becomes of jobs that are there, and of whole queues. */
-export abstract class JobsUpkeep extends JobsHeld {
+export abstract class JobsUpkeep extends JobsMany {
   /** Moves jobs whose time has come to pending. Consumers do this by themselves. */
   async promote(queue: string | Queue, options: { limit?: number } = {}): Promise<wire.Promoted> {
     assertKnownKeys(options, KNOWN.promote, 'promote options');

@@ -1,18 +1,26 @@
 import { assertKnownKeys, show } from '../kernel/arguments.js';
-import { EchoArgumentError, type EchoError } from '../kernel/errors.js';
+import { EchoArgumentError, EchoError } from '../kernel/errors.js';
 import { assertJobId } from '../kernel/id.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import { type Queue } from '../kernel/queue.js';
 import type { ScheduleTimes } from '../kernel/schedule-spec.js';
 import { EchoBulkError } from './bulk-error.js';
-import { type Draft, Drafts } from './drafts.js';
+import { type Draft, Drafts, named } from './drafts.js';
 import type { EnqueueOptions } from './enqueue-options.js';
 import type { EnqueueResult } from './enqueuer.js';
+import type { PlannedNode } from './flow-plan.js';
 import { EchoDataError } from './invalid-data.js';
 import type { DataArguments, EntryFor, NameFor } from './job-types.js';
 import type { JobsParts } from './jobs-base.js';
-import { type EnqueueEntry, KNOWN, type WaitingOptions, waitMs } from './jobs-calls.js';
-import { JobsUpkeep } from './jobs-upkeep.js';
+import {
+  type BulkCallback,
+  type BulkWithCallback,
+  type EnqueueEntry,
+  KNOWN,
+  type WaitingOptions,
+  waitMs,
+} from './jobs-calls.js';
+import { JobsLimits } from './jobs-limits.js';
 import type { DeclaredSchedule, ScheduleOptions } from './schedule-calls.js';
 import { checkData } from './validation.js';
 
@@ -21,7 +29,7 @@ import { checkData } from './validation.js';
  * `defineQueue` made of it, refuses nonsense with an EchoArgumentError before a byte is sent, and rejects with an EchoError
  * when the server cannot do it.
  */
-export class Jobs extends JobsUpkeep {
+export class Jobs extends JobsLimits {
   private readonly drafts: Drafts;
 
   /** @internal */
@@ -51,7 +59,7 @@ export class Jobs extends JobsUpkeep {
   enqueue(queue: string | Queue, name: string, data?: unknown, opts?: EnqueueOptions): Promise<EnqueueResult> {
     try {
       if (typeof queue !== 'string') return this.enqueueChecked(queue, name, data, opts);
-      return this.send(this.parts.keyspace.queue(queue), this.drafts.make(name, data, opts));
+      return this.send(this.parts.keyspace.queue(queue), this.draft(queue, name, data, opts));
     } catch (error) {
       return Promise.reject(error);
     }
@@ -64,47 +72,50 @@ export class Jobs extends JobsUpkeep {
    * @throws EchoBulkError when some of the calls failed, or all: it says which jobs landed, and under which ids to repeat
    */
   enqueueMany<Of extends string | Queue>(queue: Of, entries: readonly EntryFor<Of>[]): Promise<EnqueueResult[]>;
-  async enqueueMany(queue: string | Queue, entries: readonly EnqueueEntry[]): Promise<EnqueueResult[]> {
+  /**
+   * The same, and `then` is a job that runs once when all of them have settled: completed, dead, cancelled or
+   * removed. They are its children under the policy `ignore`: `job.children()` tells it what they answered, and of
+   * what the others died. Without items it runs at once. Nothing lands without the callback: all of it stands on the
+   * server, or is owed by it.
+   * @throws EchoArgumentError naming the item or `then`, an EchoDataError when its data does not fit; EchoStateError
+   * when the id of an item is taken
+   */
+  enqueueMany<Of extends string | Queue, Then extends string | Queue = Of>(
+    queue: Of,
+    entries: readonly EntryFor<Of>[],
+    bulk: { then: BulkCallback<Then> },
+  ): Promise<BulkWithCallback>;
+  async enqueueMany(
+    queue: string | Queue,
+    entries: readonly EnqueueEntry[],
+    bulk: { then?: BulkCallback } = {},
+  ): Promise<EnqueueResult[] | BulkWithCallback> {
     const keys = this.keys(queue);
     if (!Array.isArray(entries)) throw new EchoArgumentError(`enqueueMany takes an array, got ${show(entries)}`);
+    assertKnownKeys(bulk, KNOWN.bulk, 'enqueueMany options');
     const checking: Promise<void>[] = [];
     const items = entries.map((entry, i) => {
       try {
         assertKnownKeys(entry, KNOWN.entry, 'item');
-        const { name, data, opts } = entry as unknown as EnqueueEntry;
-        const draft = this.drafts.make(name, data, opts);
-        const check = typeof queue === 'string' ? undefined : checkData(queue, name, data);
-        if (check !== undefined) {
-          const named = check.catch((error) => Promise.reject(ofItem(i, error)));
-          named.catch(() => undefined); // another item may be refused before this one is known to be
-          checking.push(named);
-        }
-        return draft;
+        return this.checked(queue, entry as unknown as EnqueueEntry, i, checking);
       } catch (error) {
-        throw ofItem(i, error);
+        throw located(error, i);
       }
     });
+    if (bulk.then !== undefined) return this.withCallback(queue, entries, items, bulk.then as BulkCallback, checking);
     if (items.length === 0) return [];
     if (checking.length > 0) await this.parts.enqueuer.holding(items.length, Promise.all(checking));
     if (items.some((item) => item.id === '')) {
       await this.canMint(items.length);
-      for (const item of items) if (item.id === '') item.id = this.mintId();
+      for (const item of items) if (item.id === '') named(item, this.mintId());
     }
-    const settled = await this.parts.enqueuer.addMany(keys, items);
-    const failure = settled.find((part) => part.status === 'rejected');
-    const results: (EnqueueResult | undefined)[] = [];
-    for (const part of settled) {
-      if (part.status === 'fulfilled') {
-        results.push(...part.value);
-      }
-    }
+    const results = await this.parts.enqueuer.addMany(keys, items);
+    const failure = results.find((result) => result instanceof EchoError);
     if (failure === undefined) return results as EnqueueResult[];
-    const landed = new Map(results.map((result) => [result!.id, result]));
-    const ids = items.map((item) => item.id);
     throw new EchoBulkError(
-      failure.reason as EchoError,
-      ids.map((id) => landed.get(id)),
-      ids,
+      failure,
+      results.map((result) => (result instanceof EchoError ? undefined : result)),
+      items.map((item) => item.id),
     );
   }
 
@@ -135,8 +146,14 @@ export class Jobs extends JobsUpkeep {
     const landing = { ...opts, id, ...(handlerTimeoutMs === undefined ? {} : { timeoutMs: handlerTimeoutMs }) };
     const draft = this.drafts.make(name, data, landing);
     draft.fields = [...draft.fields, 'awaited', '1'];
-    if (typeof queue !== 'string') await checkData(queue, name, data);
+    const checking = typeof queue === 'string' ? undefined : checkData(queue, name, data);
+    this.laneBehind(checking, draft, queue, { name, data, opts: landing });
+    await checking;
     const keys = this.keys(queue);
+    if (opts.dedup !== undefined) {
+      const there = await this.parts.enqueuer.add(keys, draft); // of a duplicate, the job that has the key is waited for
+      return this.parts.waits.end(keys, there.id, limit);
+    }
     const begin = async () => (await this.parts.enqueuer.add(keys, draft)).status === 'landed';
     return this.parts.waits.end(keys, id, limit, begin);
   }
@@ -154,6 +171,56 @@ export class Jobs extends JobsUpkeep {
     return this.parts.schedules.put(queue, key, times, name, ...data);
   }
 
+  /**
+   * @throws EchoArgumentError at once, or by a promise that it adds to `checking` and that says which `place` it is
+   * about
+   */
+  private checked(
+    queue: string | Queue,
+    { name, data, opts }: EnqueueEntry,
+    place: Place,
+    checking: Promise<void>[],
+  ): Draft {
+    const draft = this.drafts.make(name, data, opts);
+    const check = typeof queue === 'string' ? undefined : checkData(queue, name, data);
+    if (check !== undefined) {
+      const placed = check.catch((error) => Promise.reject(located(error, place)));
+      placed.catch(() => undefined); // another one may be refused before this one is known to be
+      checking.push(placed);
+    }
+    return this.lane(draft, queue, { name, data, opts });
+  }
+
+  /** Lands the items as children of the callback. */
+  private async withCallback(
+    queue: string | Queue,
+    entries: readonly EnqueueEntry[],
+    items: readonly Draft[],
+    callback: BulkCallback<string | Queue>,
+    checking: Promise<void>[],
+  ): Promise<BulkWithCallback> {
+    const itemsIn = this.keys(queue).queue;
+    const children = items.map(
+      (draft, i): PlannedNode => ({ queue: itemsIn, name: entries[i]!.name, draft, policy: 'ignore', children: [] }),
+    );
+    let root: PlannedNode;
+    try {
+      assertKnownKeys(callback, KNOWN.callback, 'it');
+      const { queue: own = queue, ...entry } = callback as BulkCallback;
+      const draft = this.checked(own, entry, 'then', checking);
+      if (draft.delay !== '') throw new EchoArgumentError('it runs when the jobs have settled, not after a delay');
+      root = { queue: this.keys(own).queue, name: entry.name, draft, policy: 'fail', children };
+    } catch (error) {
+      throw located(error, 'then');
+    }
+    const all = [root, ...children];
+    refuseDoubles(all);
+    refuseDedup(root, children);
+    const [added] = await this.parts.flows.landPlanned({ nodes: [root], all, checking });
+    const { id, status } = added!;
+    return { jobs: added!.children.map((child) => ({ id: child.id, status })), callback: { id, status } };
+  }
+
   private async freshId(): Promise<string> {
     const id = this.parts.minting.next();
     if (id !== undefined) return id;
@@ -166,13 +233,42 @@ export class Jobs extends JobsUpkeep {
     const keys = this.keys(queue);
     const draft = this.drafts.make(name, data, opts);
     const checking = checkData(queue, name, data);
+    this.laneBehind(checking, draft, queue, { name, data, opts });
     if (checking === undefined) return this.send(keys, draft);
     return this.parts.enqueuer.holding(1, checking).then(() => this.send(keys, draft));
   }
 
+  private draft(queue: string, name: string, data: unknown, opts: EnqueueOptions | undefined): Draft {
+    return this.lane(this.drafts.make(name, data, opts), queue, { name, data, opts });
+  }
+
+  /**
+   * Once the schema, unless it answers later, has found that the data fits: a function that chooses lanes may read
+   * it.
+   */
+  private lane(draft: Draft, queue: string | Queue, { name, data, opts }: EnqueueEntry): Draft {
+    draft.fields = this.parts.laneRules.fields(queue, { name, data }, opts?.lane, draft.fields);
+    return draft;
+  }
+
+  /** The same while a schema has not answered yet. */
+  private laneBehind(
+    checking: Promise<void> | undefined,
+    draft: Draft,
+    queue: string | Queue,
+    entry: EnqueueEntry,
+  ): void {
+    try {
+      this.lane(draft, queue, entry);
+    } catch (error) {
+      checking?.catch(() => undefined); // refused already
+      throw error;
+    }
+  }
+
   private send(keys: QueueKeys, draft: Draft): Promise<EnqueueResult> {
     if (draft.id !== '') return this.parts.enqueuer.add(keys, draft);
-    return this.canMint(1).then(() => this.parts.enqueuer.add(keys, { ...draft, id: this.mintId() }));
+    return this.canMint(1).then(() => this.parts.enqueuer.add(keys, named(draft, this.mintId())));
   }
 
   /** Waits until ids can be minted again. */
@@ -182,9 +278,34 @@ export class Jobs extends JobsUpkeep {
   }
 }
 
-function ofItem(index: number, error: unknown): EchoArgumentError {
-  const message = `item ${index}: ${(error as Error).message}`;
+/** Of a bulk: the index of an item, or the callback. */
+type Place = number | 'then';
+
+function located(error: unknown, place: Place): EchoArgumentError {
+  const message = `${place === 'then' ? place : `item ${place}`}: ${(error as Error).message}`;
   return error instanceof EchoDataError
     ? new EchoDataError(message, error.issues, error)
     : new EchoArgumentError(message, error);
+}
+
+/** Of a bulk with a callback: a job can be its child once. */
+function refuseDoubles([root, ...items]: readonly PlannedNode[]): void {
+  const given = new Set(root!.draft.fresh ? [] : [root!.draft.id]);
+  items.forEach(({ draft: { id, fresh } }, i) => {
+    if (fresh) return;
+    if (given.has(id)) throw new EchoArgumentError(`item ${i}: the id ${id} stands twice in the bulk`);
+    given.add(id);
+  });
+}
+
+/** Of a bulk with a callback: it waits for all of its children, so none may be another job. */
+function refuseDedup(root: PlannedNode, items: readonly PlannedNode[]): void {
+  const why = 'dedup is not for a job of a bulk with a callback: it, or its callback, would wait for another job';
+  if (hasDedup(root.draft)) throw new EchoArgumentError(`then: ${why}`);
+  const at = items.findIndex(({ draft }) => hasDedup(draft));
+  if (at >= 0) throw new EchoArgumentError(`item ${at}: ${why}`);
+}
+
+function hasDedup({ fields }: Draft): boolean {
+  return fields.some((field, i) => i % 2 === 0 && field === 'dedup');
 }

@@ -6,8 +6,10 @@ import type { Keyspace, QueueKeys } from '../kernel/keyspace.js';
 import type { ClientFactory } from '../wire/client.js';
 import type { Connection } from '../wire/connection.js';
 import type { Executor } from '../wire/executor.js';
+import type { EventFrame } from '../wire/frames.js';
 import { type Hearing, Subscriber, type SubscriberEvents } from '../wire/subscriber.js';
 import { Beat, type Earliest } from './beat.js';
+import type { EngineBus } from './bus.js';
 import { Consumer, type ConsumerHost } from './consumer.js';
 import type { ConsumerSettings } from './consumer-options.js';
 import type { Flows } from './flows.js';
@@ -22,6 +24,7 @@ export interface PumpParts {
   executor: Executor;
   flows: Flows;
   waits: Pick<Waits, 'settled' | 'listening'>;
+  bus: Pick<EngineBus, 'happened' | 'listening'>;
   slots: SlotFiring;
   keyspace: Keyspace;
   metronome: Metronome;
@@ -143,14 +146,14 @@ export class Pump implements ConsumerHost, SubscriberEvents {
     else consumer.behind(send);
   }
 
-  /** Listens for the end of a queue's jobs, on the connection that consumers listen on. */
-  follow(keys: QueueKeys): void {
+  /** Listens for the end of a queue's jobs, or for all that happens to them, on the connection that consumers listen on. */
+  follow(keys: QueueKeys, hears: Exclude<Hearing, 'work'>): void {
     this.watchdog.start();
-    this.listenFor(keys, 'ends');
+    this.listenFor(keys, hears);
   }
 
-  unfollow(keys: QueueKeys): void {
-    this.subscriber?.remove(keys, 'ends');
+  unfollow(keys: QueueKeys, hears: Exclude<Hearing, 'work'>): void {
+    this.subscriber?.remove(keys, hears);
   }
 
   inScope<T>(act: () => T): T {
@@ -212,13 +215,17 @@ export class Pump implements ConsumerHost, SubscriberEvents {
     this.parts.waits.settled(queue, id);
   }
 
+  happened(queue: string, frames: readonly EventFrame[]): void {
+    this.parts.bus.happened(queue, frames);
+  }
+
   listening(queue: string, hears: Hearing): void {
-    if (hears === 'ends') {
-      this.parts.waits.listening(queue);
-      return;
+    if (hears === 'ends') this.parts.waits.listening(queue);
+    else if (hears === 'events') this.parts.bus.listening(queue);
+    else {
+      this.pulse.soon();
+      this.consumers.get(queue)?.listen();
     }
-    this.pulse.soon();
-    this.consumers.get(queue)?.listen();
   }
 
   private turn(): void {

@@ -1,5 +1,6 @@
 import { assertKnownKeys } from '../kernel/arguments.js';
 import { type TravellingOptions, travellingOptions } from '../kernel/codec.js';
+import { type Lane, laneOf } from '../kernel/lane.js';
 import { NEVER } from '../kernel/schedule-slots.js';
 import {
   checkedRules,
@@ -17,7 +18,7 @@ import { type EnqueueOptions, type Landing, landingOf } from './enqueue-options.
 /** Rules of the schedule, and options for each job that it lands. */
 export interface ScheduleOptions
   extends ScheduleRules,
-    Pick<EnqueueOptions, 'priority' | 'attempts' | 'backoff' | 'timeoutMs' | 'keepMs' | 'maxStalls'> {}
+    Pick<EnqueueOptions, 'priority' | 'attempts' | 'backoff' | 'timeoutMs' | 'keepMs' | 'maxStalls' | 'lane'> {}
 
 /** One of a queue's schedules, as code declares it. */
 export interface ScheduleDeclaration {
@@ -53,6 +54,8 @@ export interface Schedule {
   name: string;
   data: unknown;
   opts: TravellingOptions | undefined;
+  /** Of the jobs it lands. */
+  lane: Lane | undefined;
   paused: boolean;
   nextSlot: Date | undefined;
   /** The newest slot that is over. */
@@ -83,7 +86,9 @@ export type RunNow =
 /** Who has declared a schedule, as its row says. */
 export const ORIGIN = { declared: 'declared', put: '' } as const;
 
-const OPTIONS = new Set(['catchUp', 'overlap', 'priority', 'attempts', 'backoff', 'timeoutMs', 'keepMs', 'maxStalls']);
+const OPTIONS = new Set([
+  ...['catchUp', 'overlap', 'priority', 'attempts', 'backoff', 'timeoutMs', 'keepMs', 'maxStalls', 'lane'],
+]);
 
 /** @throws EchoArgumentError naming the option */
 export function checkedOptions(options: ScheduleOptions = {}): { rules: Required<ScheduleRules>; landing: Landing } {
@@ -107,6 +112,7 @@ export function scheduleOf(
     name: envelope?.name ?? '',
     data: envelope ? envelope.data : row.get('payload'),
     opts: travellingOptions(envelope?.opts),
+    lane: word('lane') === undefined ? undefined : laneOf(word('lane')!),
     paused: row.has('paused'),
     nextSlot: dateOf(nextSlot),
     lastSlot: lastSlot === undefined ? undefined : new Date(Number(lastSlot)),

@@ -23,6 +23,7 @@ import * as wire from '../wire/transitions/index.js';
 import { Drafts } from './drafts.js';
 import type { DataArguments, NameFor } from './job-types.js';
 import { envelopeOf } from './job-view.js';
+import type { LaneRules } from './lane-rules.js';
 import type { Metronome } from './metronome.js';
 import type { Minting } from './minting.js';
 import {
@@ -49,6 +50,7 @@ export interface SchedulesParts {
   maxPayloadBytes: number;
   requestTimeoutMs: number;
   metronome: Metronome;
+  laneRules: LaneRules;
   fault(error: EchoError): void;
 }
 
@@ -273,7 +275,8 @@ export class Schedules {
     }
     const payload = this.drafts.encode(name, data, landing.travelling);
     if (typeof queue !== 'string') await checkData(queue, name, data);
-    const call = { spec: timesText(times), rules: rulesText(rules), payload, fields: landing.fields };
+    const fields = this.parts.laneRules.fields(queue, { name, data }, options?.lane, landing.fields);
+    const call = { spec: timesText(times), rules: rulesText(rules), payload, fields };
     return { key, times, call };
   }
 

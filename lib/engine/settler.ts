@@ -74,14 +74,14 @@ export class Settler {
     executor: Executor,
     keys: QueueKeys,
     private readonly metronome: Metronome,
+    /** As the wire wants it: 0 off, 1 untrimmed, n about n entries. */
+    record: number,
     private readonly events: SettlementEvents,
   ) {
     this.completes = new Bundle((items, onResend) =>
-      executor.run(complete, keys, { record: 0, items }, undefined, onResend),
+      executor.run(complete, keys, { record, items }, undefined, onResend),
     );
-    this.retries = new Bundle((items, onResend) =>
-      executor.run(retry, keys, { record: 0, items }, undefined, onResend),
-    );
+    this.retries = new Bundle((items, onResend) => executor.run(retry, keys, { record, items }, undefined, onResend));
     this.releases = new Bundle((items, onResend) => executor.run(release, keys, items, undefined, onResend));
     this.waits = new Bundle((items, onResend) => executor.run(wait, keys, items, undefined, onResend));
   }

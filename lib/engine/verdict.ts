@@ -2,14 +2,15 @@ import { assertSize, isDelay } from '../kernel/arguments.js';
 import { DEFAULT_BACKOFF, waitAfter } from '../kernel/backoff.js';
 import type { Codec } from '../kernel/codec.js';
 import { type EchoError, EchoStateError } from '../kernel/errors.js';
-import { type Discard, NotHandled, onPurpose, type Snooze } from '../kernel/outcome.js';
+import { type Discard, NotHandled, onPurpose, type RateLimited, type Snooze } from '../kernel/outcome.js';
 import type { ConsumerSettings } from './consumer-options.js';
 import { failureText } from './failure-text.js';
 import type { Job } from './job.js';
 
 /** What a handler's throw means for its job: how its claim is settled. */
 export type Verdict =
-  | { readonly kind: 'release'; readonly delayMs: number; readonly unhandled: boolean }
+  /** `delay` as the wire spells it. */
+  | { readonly kind: 'release'; readonly delay: string; readonly unhandled: boolean }
   | { readonly kind: 'wait' }
   | { readonly kind: 'retry'; readonly delayMs: number; readonly maxAttempts: number; readonly text: string };
 
@@ -22,7 +23,11 @@ export function verdictOn(
 ): Verdict {
   const thrown = onPurpose(error);
   if (thrown === 'snooze' && isDelay((error as Snooze).ms)) {
-    return { kind: 'release', delayMs: (error as Snooze).ms, unhandled: error instanceof NotHandled };
+    return { kind: 'release', delay: String((error as Snooze).ms), unhandled: error instanceof NotHandled };
+  }
+  if (thrown === 'rate-limited' && isDelay((error as RateLimited).ms)) {
+    const { ms, scope } = error as RateLimited;
+    return { kind: 'release', delay: `${scope === 'queue' ? 'queue' : 'lane'}:${ms}`, unhandled: false };
   }
   if (thrown === 'wait') return { kind: 'wait' };
   if (thrown === 'discard') {

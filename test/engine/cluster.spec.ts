@@ -139,6 +139,36 @@ describeWithProcess('a cluster of three nodes', () => {
     expect(rig.complaints).toEqual([]);
   });
 
+  it('tells of events on all of its nodes, also after the subscriptions were killed', async () => {
+    const [worker, other] = [await connect(), await connect({ onError: () => undefined })];
+    const told = new Map<string, string[]>(QUEUES.map((queue) => [queue, []]));
+    for (const queue of QUEUES) {
+      worker.consume(queue, {}, (job) => void job.progress('begun'));
+      await other.bus.listen(queue, ({ event }) => told.get(queue)!.push(event)).ready;
+    }
+    for (let round = 1; round <= 2; round++) {
+      for (const queue of QUEUES) await worker.jobs.enqueue(queue, 'job');
+      const complete = () => [...told.values()].every((events) => events.length === 4 * round);
+      await until(complete, { what: `the events of round ${round}` });
+      for (const events of told.values()) {
+        expect(events.slice(-4)).toEqual(['landed', 'active', 'progress', 'completed']);
+      }
+      if (round === 2) break;
+      const listening = async () => {
+        const counts = await Promise.all(
+          set.nodes.map((node) =>
+            node.command('PUBSUB', 'SHARDNUMSUB', ...QUEUES.map((queue) => `emq:{${queue}}:events`)),
+          ),
+        );
+        return counts.flat().filter((count) => Number(count) === 1).length;
+      };
+      for (const node of set.nodes) await node.command('CLIENT', 'KILL', 'TYPE', 'pubsub');
+      await until(async () => (await listening()) === QUEUES.length, { what: 'all subscriptions to be back' });
+      // Acknowledged by the server is not yet heard of by the client, which then says that it listens: that is there already.
+    }
+    for (const queue of QUEUES) await expectInvariants(client, queue);
+  });
+
   it('spreads a burst over two processes, and tells both of a pause and a cancel', async () => {
     const [one, two] = [await connect(), await connect()];
     const [first, second] = [new Gates(), new Gates()];

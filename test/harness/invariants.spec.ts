@@ -24,8 +24,12 @@ async function rightQueue(client: Redis): Promise<void> {
   await client.zadd(`${base}pending`, 3, P);
   await row(P, { state: 'pending', attempts: 2, lapsed: 2, stalls: 1, priority: 3, dedup: 'once' });
   await client.set(`${base}dedup:once`, P);
+  await client.set(`${base}dedups`, 1);
   await client.zadd(`${base}lane:a:b`, 0, LANED);
   await row(LANED, { state: 'pending', lane: 'a:b' });
+  await client.zadd(`${base}lanes`, 0, '', 0, 'a:b');
+  await client.zadd(`${base}lanes:waiting`, 1, 'a:b');
+  await client.mset(`${base}lanes:floor`, 0, `${base}lanes:total`, 1);
   await client.zadd(`${base}active`, 1_790_000_000_000, ACTIVE);
   await row(ACTIVE, { state: 'active', attempts: 3, lapsed: 2, lease_epoch: '-' });
   await client.zadd(`${base}schedule`, 1_790_000_000_000, LATER);
@@ -73,7 +77,11 @@ const BROKEN: [what: string, says: RegExp[], make: Break][] = [
   ['a member without a row', [/^I2 JOB00000000004 stands in dead and has no row/], (c) => c.del(job(DEAD))],
   [
     'a row that stands nowhere',
-    [/^I2 JOB00000000000 has a row \(pending\) and stands nowhere/, /^I7 enqueued 9 .*members 5/],
+    [
+      /^I2 JOB00000000000 has a row \(pending\) and stands nowhere/,
+      /^I7 enqueued 9 .*members 5/,
+      /^I8 lane "", .* in its ring/,
+    ],
     (c) => c.zrem(`${base}pending`, P),
   ],
   [

@@ -37,11 +37,11 @@ describe("the options of a queue's only consumer", () => {
     const providers = [
       processor('A', { concurrency: 5, backoff: { type: 'fixed', delayMs: 5 } }),
       processor('B', { leaseMs: 5000, backoff: { type: 'fixed', delayMs: 5 }, attempts: undefined }),
-      processor('C'),
+      processor('C', { record: true }),
     ];
     const app = await apps.boot({ providers });
     const { settings } = app.get(Consumers).of('mail');
-    expect(settings).toMatchObject({ concurrency: 5, leaseMs: 5000, attempts: 3, backoff: { delayMs: 5 } });
+    expect(settings).toMatchObject({ concurrency: 5, leaseMs: 5000, attempts: 3, backoff: { delayMs: 5 }, record: true });
   });
 
   it('may not contradict each other', async () => {

@@ -1,6 +1,7 @@
 import type { Cluster, Redis } from 'ioredis';
 import { dumpQueue, type QueueDump } from './dump.js';
 import { checkOwed, families } from './family-invariants.js';
+import { floorOf, lanes } from './lane-invariants.js';
 import { QueueView, type Row, stateOf } from './queue-view.js';
 import { schedules } from './schedule-invariants.js';
 
@@ -14,7 +15,7 @@ type Check = (view: QueueView, ghosts: ReadonlySet<string>) => string[];
 
 /**
  * The invariants of the wire that one queue shows, a function each; the outbox (I6) needs several queues: see
- * {@link expectInvariantsOf}. Those of lanes (I8) join this list with the features they guard.
+ * {@link expectInvariantsOf}.
  */
 const CHECKS: readonly Check[] = [
   types,
@@ -26,6 +27,7 @@ const CHECKS: readonly Check[] = [
   deduplication,
   counters,
   schedules,
+  lanes,
 ];
 
 /**
@@ -63,15 +65,21 @@ export async function expectInvariantsOf(client: Redis | Cluster, queues: readon
 
 /**
  * Remembers the dumps of one queue it was shown, and adds what only a history can show: I3, a token never goes down while its row
- * exists. A row that vanished between two dumps is forgotten: its id may land again.
+ * exists; I8, nor does the virtual time of the lanes. A row that vanished between two dumps is forgotten: its id may land again.
  */
 export class InvariantWatch {
   private attempts = new Map<string, number>();
+  private floor: number | undefined;
 
   /** All violations of this dump, including those against the dumps seen before. */
   see(dump: QueueDump, options: InvariantOptions = {}): string[] {
     const violations = checkInvariants(dump, options);
     const now = new Map<string, number>();
+    const floor = floorOf(new QueueView(dump));
+    if (floor !== undefined && floor < (this.floor ?? 0)) {
+      violations.push(`I8 virtual time went from ${this.floor} down to ${floor}`);
+    }
+    this.floor = floor;
     for (const [id, row] of new QueueView(dump).rows) {
       const attempts = Number(row.attempts);
       const before = this.attempts.get(id) ?? 0;
@@ -144,13 +152,14 @@ function claims(view: QueueView): string[] {
   });
 }
 
-/** Section 6: a key is given up at every end of its owner. */
+/** Section 6: a key is given up at every end of its owner; one that is held by time alone, which no row names, with the time. */
 function deduplication(view: QueueView, ghosts: ReadonlySet<string>): string[] {
   return Object.entries(view.dump).flatMap(([key, held]) => {
     if (!key.startsWith('dedup:')) return [];
     const owner = 'string' in held ? held.string : '';
     const row = view.rows.get(owner);
-    if (ghosts.has(owner)) return [];
+    if (!('dedups' in view.dump)) return [`dedup ${key} is held, and the queue does not know of keys`];
+    if (ghosts.has(owner) || (held.expires && row?.dedup !== key.slice('dedup:'.length))) return [];
     if (!row || row.state === 'done' || row.state === 'dead')
       return [`dedup ${key} is held by ${owner}, which has ended`];
     return row.dedup === key.slice('dedup:'.length)

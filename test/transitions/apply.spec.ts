@@ -203,8 +203,8 @@ describeTransition('apply', (table) => {
       'metrics:enqueued': counted(2),
     },
     hears: [
-      ['w:p1', ''],
       ['beat', '700'],
+      ['w:p1', ''],
     ],
   });
 

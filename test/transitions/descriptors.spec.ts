@@ -27,7 +27,47 @@ describe('a typed call', () => {
   const item = (jobId: string, fields: string[] = [], delay = '') => ({ id: jobId, payload: 'p', delay, fields });
 
   it('enqueues, and says which of the jobs are new', async () => {
-    expect(await run(t.enqueue, [item(A), item(B, ['priority', '1']), item(A)])).toEqual([true, true, false]);
+    expect(await run(t.enqueue, [item(A), item(B, ['priority', '1']), item(A)])).toEqual([
+      'landed',
+      'landed',
+      { id: A, state: 'pending', replaced: false },
+    ]);
+  });
+
+  it('enqueues under keys and into lanes, and says who is there, and what is full', async () => {
+    await run(t.lane, { kind: 'lane', name: 'x', settings: ['max_waiting', '1'] });
+    const answers = await run(t.enqueue, [
+      item(A, ['lane', 'x', 'dedup', 'l:k']),
+      item(B, ['dedup', 'l:k']),
+      item(C, ['lane', 'x']),
+    ]);
+    expect(answers).toEqual(['landed', { id: A, state: 'pending', replaced: true }, 'full']);
+    await run(t.enqueue, [item(id(4), ['dedup', 't60000:t'])]);
+    await queue.client.del(queue.keys.row(id(4)));
+    expect(await run(t.enqueue, [item(id(5), ['dedup', 't60000:t'])])).toEqual([
+      { id: id(4), state: 'gone', replaced: false },
+    ]);
+  });
+
+  it('shows lanes and limits, and says in words what is not there', async () => {
+    await run(t.lane, { kind: 'lane', name: 'g\x1fZoë', settings: ['cap', '2', 'paused', '1'] });
+    const standing = { name: 'g\x1fZoë', waiting: 0, active: 0, turnInMs: undefined };
+    const found = await run(t.laneList, { name: 'g\x1fZoë' });
+    expect(found).toMatchObject({ total: 2, lanes: [standing] });
+    expect(found.lanes[0]!.state.get('cap')).toEqual(Buffer.from('2'));
+    const page = await run(t.laneList, { offset: 0, limit: 10 });
+    expect(page.lanes.map(({ name }) => name).sort()).toEqual(['g\x1f', 'g\x1fZoë']);
+    expect(await run(t.unpark, undefined)).toEqual({ brought: 0, nextInMs: undefined });
+    const none = { concurrency: undefined, intervalMs: undefined, burst: undefined, heldForMs: 0 };
+    expect(await run(t.limit, [])).toEqual(none);
+    const set = await run(t.limit, ['concurrency', '3', 'interval', '0.5', 'burst', '2']);
+    expect(set).toEqual({ concurrency: 3, intervalMs: 0.5, burst: 2, heldForMs: 0 });
+  });
+
+  it('reports progress', async () => {
+    await queue.active(A);
+    const reports = ['1', '2'].map((token) => ({ id: A, token, value: Buffer.from('50') }));
+    expect(await run(t.progress, [...reports, { id: B, token: '1', value: '1' }])).toEqual(['ok', 'stale', 'gone']);
   });
 
   it('claims with an epoch, and makes the token of it', async () => {
@@ -164,6 +204,47 @@ describe('a typed call', () => {
     expect(await run(t.cancel, { tree: true, ids: [id(5)] })).toEqual(['removed']);
   });
 
+  it('reprioritises and rewrites', async () => {
+    await queue.pending(A);
+    await queue.active(B);
+    const items = [A, id(9)].map((jobId) => ({ id: jobId, priority: -3 }));
+    expect(await run(t.reprioritise, items)).toEqual(['ok', 'gone']);
+    const rewritten = (jobId: string, read: string) => ({ id: jobId, read: Buffer.from(read), payload: 'q' });
+    const calls = [rewritten(A, 'x'), rewritten(A, 'p'), rewritten(B, 'p'), rewritten(C, 'p')];
+    expect(await run(t.rewrite, calls)).toEqual(['stale', 'ok', 'wrong_state', 'gone']);
+    expect(await queue.client.hget(queue.keys.row(A), 'payload')).toBe('q');
+  });
+
+  it('removes what is in one state, and nothing else', async () => {
+    await queue.pending(A);
+    await queue.scheduled(B);
+    await queue.dead(C);
+    for (const [only, expected] of [
+      ['dead', ['wrong_state', 'wrong_state', 'ok']],
+      ['scheduled', ['wrong_state', 'ok', 'gone']],
+      ['pending', ['ok', 'gone', 'gone']],
+    ] as const) {
+      expect(await run(t.remove, { tree: false, only, ids: [A, B, C] })).toEqual(expected);
+    }
+  });
+
+  it('meets members, the dead and completions', async () => {
+    await queue.pending(A);
+    await queue.dead(B);
+    await queue.client.zadd(`${queue.keys.base}lane:Zoë`, 0, C);
+    const whole = { cursor: '0', count: 10 };
+    expect(await run(t.members, { set: 'pending', ...whole })).toEqual({ cursor: '0', members: [A] });
+    expect(await run(t.members, { set: 'lane:Zoë', ...whole })).toEqual({ cursor: '0', members: [C] });
+    const page = { limit: 10, maxBytes: 1000 };
+    const [row] = await run(t.get, [B]);
+    expect(await run(t.morgue, { after: '', ...page })).toEqual({ last: B, rows: [{ id: B, row }] });
+    expect(await run(t.morgue, { after: B, ...page })).toEqual({ last: B, rows: [] });
+    expect(await run(t.completions, { after: '5-1', ...page })).toEqual({ restarted: true, entries: [] });
+    await queue.client.xadd(queue.keys.completions, '5-1', 'id', A);
+    const entries = [{ at: '5-1', fields: new Map([['id', Buffer.from(A)]]) }];
+    expect(await run(t.completions, { after: BEGINNING, ...page })).toEqual({ restarted: false, entries });
+  });
+
   it('pauses, resumes and passes', async () => {
     expect([await run(t.pause, undefined), await run(t.pause, undefined)]).toEqual([true, false]);
     expect([await run(t.resume, undefined), await run(t.resume, undefined)]).toEqual([true, false]);
@@ -200,6 +281,6 @@ describe('a typed call', () => {
   it('is sent again only where a repetition changes nothing', () => {
     const steps = Object.values({ ...t, list: t.list.pending }) as Transition<never, unknown>[];
     const once = steps.filter((step) => !step.resend).map((step) => step.name);
-    expect(once.sort()).toEqual(['claim', 'extend', 'pass', 'reschedule']);
+    expect(once.sort()).toEqual(['claim', 'extend', 'pass', 'progress', 'reschedule']);
   });
 });

@@ -129,26 +129,26 @@ describeTransition('enqueue', (table) => {
     hears: [['beat', '7']],
   });
 
-  table.it('answers 0 for an id that exists, whatever its state, and changes nothing of it', {
+  table.it('answers an id that exists with itself and its state, and changes nothing of it', {
     given: async (queue) => {
       await queue.pending(A, { payload: 'first', priority: 3 });
       await queue.active(B);
       await queue.done(C);
     },
     call: [A, 'other', '', 0, B, 'other', '500', 0, C, 'other', '', 1, 'priority', '5'],
-    answer: [0, 0, 0],
+    answer: [`${A} pending`, `${B} active`, `${C} done`],
   });
 
   table.it('lands the new ones of a call in which others exist', {
     given: (queue) => queue.dead(A),
     call: [A, 'p', '', 0, B, 'p', '', 0],
-    answer: [0, 1],
+    answer: [`${A} dead`, 1],
     changes: { pending: zset([B, 0]), [job(B)]: fields(LANDED), 'metrics:enqueued': counted(2) },
   });
 
   table.it('lands an id that is named twice in a call once, as it was named first', {
     call: [A, 'p', '', 0, A, 'other', '900', 1, 'priority', '5'],
-    answer: [1, 0],
+    answer: [1, `${A} pending`],
     changes: { pending: zset([A, 0]), [job(A)]: fields(LANDED), 'metrics:enqueued': counted(1) },
   });
 

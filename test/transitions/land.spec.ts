@@ -363,7 +363,7 @@ describeTransition('land', (table) => {
     [D, '1', '0', '0'],
   ]);
   table.refuses('refuses fields that a client may not set, and values that are no numbers', given, [
-    ...['state', 'attempts', 'flow', 'awaited', 'cancel', 'removing', 'lane', 'dedup', ''].map((name) => {
+    ...['state', 'attempts', 'flow', 'awaited', 'cancel', 'removing', 'dedup', ''].map((name) => {
       return ['', '', R, 'p', '', '1', name, '1', '0'];
     }),
     ...each(['', '', R, 'p', '', '1', 'priority', '1', '0'], 7, [...NOT_NUMBERS, ...TOO_LARGE]),

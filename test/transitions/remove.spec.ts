@@ -46,6 +46,26 @@ describeTransition('remove', (table) => {
     changes: { dead: gone, [job(B)]: gone, 'metrics:removed': counted(1) },
   });
 
+  const only: [word: number, state: string, left: Record<string, object | typeof gone>][] = [
+    [3, 'pending', { pending: gone, [job(A)]: gone }],
+    [4, 'scheduled', { schedule: gone, [job(B)]: gone }],
+    [5, 'dead', { dead: gone, [job(C)]: gone }],
+  ];
+  for (const [word, state, changes] of only) {
+    table.it(`told ${word}, removes what is ${state} and nothing else`, {
+      given: async (queue) => {
+        await queue.pending(A);
+        await queue.scheduled(B);
+        await queue.dead(C);
+        await queue.active(D);
+        await queue.done(E);
+      },
+      call: [word, A, B, C, D, E, id(9)],
+      answer: [...[A, B, C].map((_, i) => (i === word - 3 ? 1 : -2)), -2, -2, 0],
+      changes: { ...changes, 'metrics:removed': counted(1) },
+    });
+  }
+
   table.it('removes a job named twice once', {
     given: (queue) => queue.pending(A),
     call: [1, A, A],
@@ -78,7 +98,7 @@ describeTransition('remove', (table) => {
     [],
     ['0'],
     ['1'],
-    ...each(['0', A], 0, [...NOT_NUMBERS, '3', '-1']),
+    ...each(['0', A], 0, [...NOT_NUMBERS, '6', '-1']),
   ]);
   table.refusesTypes([0, A], ['pending', 'schedule', 'dead', 'metrics:removed'], given);
 

@@ -69,6 +69,31 @@ const schedules = async (queue: Hand) => {
   await schedule(queue, 'paused', 'paused');
 };
 
+/**
+ * Lanes that wait, run, are parked and are due; one at its cap, one of a group, one that is idle; keys that deduplicate, limits, and
+ * somebody who listens.
+ */
+const lanes = async (queue: Hand) => {
+  await everything(queue);
+  const at = (name: string) => queue.keys.base + name;
+  const fill = [A, D, id(6)].map((jobId) => queue.client.hset(queue.keys.row(jobId), 'dedup', `k${jobId}`));
+  await Promise.all([...fill, ...[A, D, id(6)].map((jobId) => queue.client.set(at(`dedup:k${jobId}`), jobId))]);
+  await queue.client.set(at('dedups'), 1);
+  await queue.client.set(at('heard'), 1, 'PX', 600_000);
+  await queue.client.hset(at('limits'), { concurrency: 100, interval: 1, burst: 1000 });
+  await queue.run('lane', ['all', '', 'max_waiting', 50]);
+  await queue.run('lane', ['lane', 'capped', 'cap', 1]);
+  await queue.run('lane', ['lane', 'slow', 'interval', 1e9]);
+  const laned = ['x', 'x', 'capped', 'capped', 'g\x1fone', 'slow', 'slow', 'idle'].flatMap((lane, n) => {
+    return [id(40 + n), 'p', '', 2, 'lane', lane, 'dedup', `u:l${n}`];
+  });
+  await queue.run('enqueue', laned);
+  await queue.run('claim', [30_000, 7, '', '']);
+  await queue.run('complete', [0, id(47), 1, 0, '']);
+  await queue.client.zadd(at('lanes:parked'), PAST, 'slow');
+  await queue.client.hset(at('lanestate:slow'), 'tat', PAST);
+};
+
 const ghostly = async (queue: Hand) => {
   await schedules(queue);
   await queue.client.zadd(queue.keys.schedules, PAST, 'ghost');
@@ -79,39 +104,85 @@ const leased = (expiry: number) => async (queue: Hand) => {
   await queue.client.hset('{emq}:nodes:owner', 5, 'p1');
 };
 
+const LANED = [40, 42, 44, 45].map(id);
+const LANES = [40, 41, 42, 43, 44, 45, 46].map(id);
+
 const runs = (call: readonly Arg[], given = everything): Sample => ({ given, call, whenFull: 'runs' });
 const refused = (call: readonly Arg[], given = everything): Sample => ({ given, call, whenFull: 'refused' });
 const reads = (call: readonly Arg[]): Sample => ({ given: everything, call, whenFull: 'reads' });
 
 /** A transition without an entry does not compile. */
 export const SAMPLES: Record<ScriptName, readonly Sample[]> = {
-  enqueue: [refused([id(7), 'p', '', 0]), refused([id(7), 'p', '500', 0])],
+  enqueue: [
+    refused([id(7), 'p', '', 0]),
+    refused([id(7), 'p', '500', 0]),
+    refused([id(7), 'p', '', 1, 'lane', 'new']),
+    refused([id(7), 'p', '', 1, 'dedup', 'u:new']),
+    refused([id(7), 'p', '', 1, 'lane', 'g\x1ftwo'], lanes),
+  ],
   claim: [
     runs([30_000]),
     runs([30_000, 2, 'f00d.x1', 'p1']),
     runs([30_000, 5, 'f00d.x1', 'p3']),
     runs([30_000, 5, 'f00d.x1', 'p3'], pausedToo),
+    runs([30_000, 5, 'f00d.x1', 'p3'], lanes),
+    runs([30_000, 100, '', 'p3'], lanes),
   ],
   complete: [
+    runs([0, B, 1, 0, 'r', id(6), 1, 0, 'r', ...LANED.flatMap((jobId) => [jobId, 1, 0, 'r'])], lanes),
     runs([0, B, 1, 0, 'r']),
     runs([1, B, 1, 600_000, 'r', id(6), 1, 600_000, 'r']),
     runs([0, id(6), 1, 600_000, 'r']),
     runs([1, B, 1, 0, 'r', C, 1, 0, 'r', id(6), 1, 0, 'r', R, 1, 0, 'r'], families),
   ],
   retry: [
+    runs([0, ...LANED.flatMap((jobId, n) => [jobId, 1, n % 2 ? 0 : 5000, 3, 'e'])], lanes),
     runs([0, B, 1, 5000, 3, 'e', id(6), 1, 0, 3, 'e']),
     runs([1, id(6), 1, 5000, 1, 'e', C, 1, 5000, 3, 'e']),
     runs([0, B, 1, 0, 3, 'e']),
     runs([1, B, 1, 0, 1, 'e', C, 1, 0, 3, 'e', R, 1, 0, 1, 'e'], families),
     runs([0, id(6), 1, 0, 1, 'e'], families),
   ],
-  release: [runs([B, 1, '', C, 1, '']), runs([id(6), 1, '5000', B, 1, '5000']), runs([C, 1, ''], families)],
+  release: [
+    runs(
+      LANED.flatMap((jobId, n) => [jobId, 1, ['', 'lane:60000', 'queue:60000'][n % 3]!]),
+      lanes,
+    ),
+    runs([B, 1, '', C, 1, '']),
+    runs([id(6), 1, '5000', B, 1, '5000']),
+    runs([C, 1, ''], families),
+  ],
   extend: [runs([30_000, B, 1, C, 1])],
-  promote: [runs([1000])],
+  progress: [refused([B, 1, '50'])],
+  lane: [
+    runs([], lanes),
+    runs(['lane', 'x', 'cap', 5], lanes),
+    runs(['lane', 'x', 'weight', 5]),
+    runs(['group', 'g', 'weight', 5, 'paused', 1], lanes),
+    runs(['all', '', 'cap', 5]),
+  ],
+  lane_list: [reads([0, 10])],
+  limit: [runs(['concurrency', 5]), runs(['concurrency', '', 'interval', '', 'burst', ''], lanes)],
+  promote: [runs([1000]), runs([1000], lanes)],
   reap: [runs([1000, 2, '', 1]), runs([1000, 0, '', 0]), runs([1000, 0, '', 1], families)],
   reprocess: [runs([1, E]), runs([0, E], families), runs([1, Q], families)],
-  remove: [runs([0, A, D, E]), runs([0, A, D, E], families), runs([1, P], families), runs([1, S, T, E, R], families)],
-  cancel: [runs([0, A, B, D]), runs([0, A, B, D], families), runs([1, P], families), runs([1, S, T, D, C], families)],
+  reprioritise: [runs([A, 5, B, 0, D, -3])],
+  rewrite: [refused([A, 'p', 'another payload'])],
+  remove: [
+    runs([3, A, D]),
+    runs([4, D, E], families),
+    runs([0, A, D, E]),
+    runs([0, A, D, E], families),
+    runs([1, P], families),
+    runs([1, S, T, E, R], families),
+  ],
+  cancel: [
+    runs([0, A, D, ...LANES], lanes),
+    runs([0, A, B, D]),
+    runs([0, A, B, D], families),
+    runs([1, P], families),
+    runs([1, S, T, D, C], families),
+  ],
   reschedule: [runs([D, '5000']), runs([D, ''])],
   trim: [runs([0, 1000]), runs([0, 1], families), runs([0, 1000], families)],
   pause: [refused([])],
@@ -119,7 +190,13 @@ export const SAMPLES: Record<ScriptName, readonly Sample[]> = {
   lead: [runs(['p1', 10_000]), runs(['p1', 10_000], schedules)],
   resign: [runs(['p1'])],
   pass: [runs(['p1'])],
-  obliterate: [runs([1, 1000]), runs([1, 1000], families), runs([1, 1000], schedules)],
+  obliterate: [
+    runs([1, 1000]),
+    runs([1, 1000], lanes),
+    runs([1, 7], lanes),
+    runs([1, 1000], families),
+    runs([1, 1000], schedules),
+  ],
   land: [
     refused(tree(node(id(30), {}, [node(id(31)), node(id(32), { queue: 'r' })]))),
     refused(tree(node(id(30))), families),
@@ -168,6 +245,9 @@ export const SAMPLES: Record<ScriptName, readonly Sample[]> = {
   health: [reads([])],
   get: [reads([A, B])],
   list: [reads([0, 10, 100_000])],
+  members: [reads(['pending', 0, 10])],
+  morgue: [reads(['', 10, 100_000])],
+  completions: [reads(['0-0', 10, 100_000])],
   node: [
     runs(['p1', 30_000, 5, '']),
     runs(['p1', 30_000, 5, 5], leased(FAR)),

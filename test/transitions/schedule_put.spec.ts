@@ -75,6 +75,26 @@ describeTransition('schedule_put', (table) => {
     changes: { 'schedule:k': fields({ rev: 'r2', priority: undefined, max_stalls: '1' }) },
   });
 
+  table.it('gives a lane, of a group too, and takes it away', {
+    given: (queue) => schedule(queue, 'k', FAR, { lane: 'a', max_stalls: 1 }),
+    call: put({ given: ['lane', 'g\u001fa'] }),
+    answer: [2, String(FAR)],
+    changes: { 'schedule:k': fields({ rev: 'r2', lane: 'g\u001fa', max_stalls: undefined }) },
+  });
+
+  table.it('with the same lane is as it was', {
+    given: (queue) => schedule(queue, 'k', FAR, { lane: 'a' }),
+    call: put({ given: ['lane', 'a'] }),
+    answer: [0, String(FAR)],
+  });
+
+  table.it('without the lane it had, is another', {
+    given: (queue) => schedule(queue, 'k', FAR, { lane: 'a' }),
+    call: put(),
+    answer: [2, String(FAR)],
+    changes: { 'schedule:k': fields({ rev: 'r2', lane: undefined }) },
+  });
+
   table.it('leaves a paused one paused, also with other times, and announces nothing', {
     given: (queue) => schedule(queue, 'k', 'paused'),
     call: put({ spec: 's2', next: PAST }),
@@ -130,7 +150,11 @@ describeTransition('schedule_put', (table) => {
     ...each(put(), 7, ['1', '3', '-1', 'x', '']),
     [...put(), 'priority', '1'],
     put({ given: ['priority', 1, 'max_stalls', 1, 'priority', 1] }),
-    put({ given: ['lane', 'vip'] }),
+    put({ given: ['priority', 1, 'max_stalls', 1, 'lane', 'a', 'awaited', 1] }),
+    put({ given: ['lane', ''] }),
+    put({ given: ['lane', 'a\u001f'] }),
+    put({ given: ['lane', 'x'.repeat(201)] }),
+    put({ given: ['awaited', 1] }),
     put({ given: ['priority', 'high'] }),
     put({ given: ['max_stalls', -1] }),
   ]);

@@ -63,3 +63,25 @@ export function msUntil(at: number): unknown {
     toString: () => `ms until ${at}`,
   };
 }
+
+/** Text or number: so many milliseconds after the server's now, exactly, or rounded up. */
+export function exactlyIn(ms: number): unknown {
+  return {
+    $$typeof: Symbol.for('jest.asymmetricMatcher'),
+    asymmetricMatch: (found: unknown) =>
+      Number(found) - ms >= window.from / 1000 && Number(found) - ms < window.to / 1000 + 1,
+    toAsymmetricMatcher: () => `now + ${ms} ms, exactly`,
+    toString: () => `now + ${ms} ms, exactly`,
+  };
+}
+
+/** A message of so many milliseconds behind a word, give or take one. */
+export function aboutMs(word: string, ms: number): unknown {
+  return {
+    $$typeof: Symbol.for('jest.asymmetricMatcher'),
+    asymmetricMatch: (said: unknown) =>
+      String(said).startsWith(word) && Math.abs(Number(String(said).slice(word.length)) - ms) <= 1,
+    toAsymmetricMatcher: () => `${word}${ms}`,
+    toString: () => `${word}${ms}`,
+  };
+}

@@ -31,6 +31,8 @@ export class Ids {
  */
 export class Walk {
   readonly settled = { right: 0, wrong: 0 };
+  /** Jobs whose rows were deleted by hand. */
+  readonly ghosts: string[] = [];
   private readonly watch = new InvariantWatch();
   private readonly claims = new Map<string, Claim>();
   private readonly tokens: { id: string; token: string }[] = [];
@@ -42,6 +44,10 @@ export class Walk {
     private readonly ids = new Ids(),
     readonly log: string[] = [],
     private readonly crowd = 14,
+    /** Flat fields of a job that lands, beside its priority. */
+    private readonly landing: () => readonly string[] = () => [],
+    /** Delays with which a job is given back, beside times. */
+    private readonly heldFor: readonly string[] = [],
   ) {}
 
   async step(): Promise<void> {
@@ -59,7 +65,7 @@ export class Walk {
   async look(): Promise<void> {
     const dump = await this.queue.dump();
     this.view = new QueueView(dump);
-    expect(this.watch.see(dump)).toEqual([]);
+    expect(this.watch.see(dump, { ghosts: this.ghosts })).toEqual([]);
   }
 
   private readonly steps = {
@@ -112,7 +118,8 @@ export class Walk {
     for (let n = this.random.below(3); n >= 0; n--) {
       const jobId = again.length > 0 && this.random.chance(0.2) ? this.random.pick(again) : this.ids.next();
       const priority = this.random.below(3) - 1;
-      args.push(jobId, 'p', this.delay(), ...(priority === 0 ? [0] : [1, 'priority', priority]));
+      const fields = [...(priority === 0 ? [] : ['priority', priority]), ...this.landing()];
+      args.push(jobId, 'p', this.delay(), fields.length / 2, ...fields);
     }
     await this.run('enqueue', args);
   }
@@ -155,7 +162,9 @@ export class Walk {
 
   private async release(): Promise<void> {
     const items = this.held();
-    const args = items.flatMap(({ id: jobId, token }) => [jobId, token, this.delay()]);
+    const held = () => this.heldFor.length > 0 && this.random.chance(0.4);
+    const delay = () => (held() ? this.random.pick(this.heldFor) : this.delay());
+    const args = items.flatMap(({ id: jobId, token }) => [jobId, token, delay()]);
     const answer = (await this.run('release', args)) as number[];
     for (const [n, code] of answer.entries()) this.judge(items[n]!, code === 1);
   }
@@ -236,6 +245,14 @@ export class Walk {
     const ids = this.known();
     const answer = (await this.run('cancel', [this.random.below(3), ...ids])) as number[];
     for (const [n, code] of answer.entries()) this.forget(ids[n]!, code === 1);
+  }
+
+  /** Somebody deletes a row by hand. */
+  async lose(jobId: string): Promise<void> {
+    await this.queue.client.del(this.queue.keys.row(jobId));
+    this.log.push(`${jobId} is deleted by hand`);
+    this.ghosts.push(jobId);
+    this.claims.delete(jobId);
   }
 
   private forget(jobId: string, removed: boolean): void {

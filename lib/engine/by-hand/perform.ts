@@ -1,12 +1,14 @@
 import type { Codec } from '../../kernel/codec.js';
 import { EchoStateError } from '../../kernel/errors.js';
 import type { ClaimedRow } from '../../wire/transitions/index.js';
+import { Gatherings } from '../batching.js';
 import { ClaimAhead } from '../claim-ahead.js';
 import type { ConsumerSettings } from '../consumer-options.js';
 import type { ChildrenReport } from '../flow-calls.js';
 import type { Handler } from '../handler.js';
 import { type Job, type JobReach, readJob } from '../job.js';
 import type { Metronome } from '../metronome.js';
+import { encodedProgress } from '../progress.js';
 import { Slots, type SlotsParts } from '../slots.js';
 import { encodedResult } from '../verdict.js';
 
@@ -45,7 +47,7 @@ export async function performAlone(
   const { metronome, clock, codec, maxPayloadBytes } = parts;
   const batch = {
     owner: parts,
-    reach: reachOf(children),
+    reach: reachOf(parts, children),
     jobs: [],
     left: 1,
     leasedAt: clock.monotonic(),
@@ -84,9 +86,18 @@ export async function performAlone(
   return codec.decode(Buffer.from(payload as string))?.data;
 }
 
-function reachOf(children: Partial<ChildrenReport> | undefined): JobReach {
+function reachOf(
+  { metronome, codec, maxPayloadBytes }: PerformParts,
+  children: Partial<ChildrenReport> | undefined,
+): JobReach {
+  const gatherings = new Gatherings(metronome, 1); // it comes alone
   return {
+    gather: (job, batching) => gatherings.join(job, batching),
     children: () => Promise.resolve({ ...NO_CHILDREN, ...children }),
     addChildren: () => Promise.reject(new EchoStateError(CHILDLESS)),
+    progress: (_job, value) => {
+      encodedProgress(value, codec, maxPayloadBytes); // nobody is told, but what cannot be told is refused
+      return Promise.resolve();
+    },
   };
 }

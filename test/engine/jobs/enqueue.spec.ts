@@ -15,14 +15,14 @@ describe('enqueue', () => {
     expect(await jobs.get('q', result.id)).toMatchObject({ state: 'pending', name: 'greet', data: { to: 'you' } });
   });
 
-  it('under an id that is there already changes nothing, whatever its state, and says so', async () => {
+  it('under an id that is there already changes nothing, whatever its state, and says so (C092)', async () => {
     const { jobs } = await stage.connect();
     const id = jobs.mintId();
     const again = () => jobs.enqueue('q', 'other', { other: true }, { id, priority: 5, delayMs: 60_000 });
     const unchanged = async (state: string) => {
       const before = await jobs.get('q', id);
       expect(before).toMatchObject({ state, name: 'first' });
-      expect(await again()).toEqual({ id, status: 'duplicate' });
+      expect(await again()).toEqual({ id, status: 'duplicate', state });
       expect(await jobs.get('q', id)).toEqual(before);
     };
     expect(await jobs.enqueue('q', 'first', 1, { id, delayMs: 60_000 })).toEqual({ id, status: 'landed' });

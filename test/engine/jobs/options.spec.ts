@@ -29,6 +29,7 @@ describe('options of a consumer', () => {
     ['maxStalls', [-1, Number.NaN]],
     ['drainMs', [-1, Number.POSITIVE_INFINITY]],
     ['claimAhead', [1, 'yes', null]],
+    ['record', [0, 1, -5, 2.5, Number.NaN, Number.NEGATIVE_INFINITY, '10', 'untrimmed', null]],
   ])('%s: nonsense is refused at once, by name', async (option, values) => {
     const echo = await stage.connect();
     for (const value of values) {
@@ -64,6 +65,7 @@ describe('options of a consumer', () => {
       maxStalls: 2,
       drainMs: 10_000,
       claimAhead: true,
+      record: false,
     });
     expect(consumer.queue).toBe('q');
   });

@@ -71,9 +71,24 @@ describe('the types of the public surface', () => {
     const enqueue = (jobs: Jobs, queue: string, name: string, data: unknown, opts: EnqueueOptions) =>
       jobs.enqueue(queue, name, data, opts);
     expectTypeOf(enqueue).returns.resolves.toEqualTypeOf<EnqueueResult>();
-    expectTypeOf<EnqueueResult>().toEqualTypeOf<{ id: string; status: 'landed' | 'duplicate' }>();
+    expectTypeOf<EnqueueResult>().toEqualTypeOf<{
+      id: string;
+      status: 'landed' | 'duplicate' | 'replaced';
+      state?: JobState | 'gone';
+    }>();
     expectTypeOf<keyof EnqueueOptions>().toEqualTypeOf<
-      'delayMs' | 'runAt' | 'priority' | 'attempts' | 'backoff' | 'timeoutMs' | 'keepMs' | 'maxStalls' | 'id'
+      | 'delayMs'
+      | 'runAt'
+      | 'priority'
+      | 'ageingMs'
+      | 'attempts'
+      | 'backoff'
+      | 'timeoutMs'
+      | 'keepMs'
+      | 'maxStalls'
+      | 'id'
+      | 'lane'
+      | 'dedup'
     >();
     expectTypeOf<EnqueueOptions['runAt']>().toEqualTypeOf<Date | number | undefined>();
     expectTypeOf<EnqueueOptions['backoff']>().toEqualTypeOf<JobBackoff | undefined>();
