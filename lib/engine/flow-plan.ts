@@ -69,7 +69,7 @@ export function planFlow(
       placed.catch(() => undefined); // another job may be refused before this one is known to be
       checking.push(placed);
     }
-    draft.fields = laneRules.fields(queue, { name, data }, plain.lane, draft.fields);
+    draft.fields = laneRules.fields(queue, name, data, plain.lane, draft.fields);
     const inner: PlannedNode[] = [];
     const planned: PlannedNode = { queue: keys.queue, name, draft, policy, children: inner };
     all.push(planned);

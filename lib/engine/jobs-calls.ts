@@ -88,7 +88,7 @@ export const KNOWN = {
   drain: new Set(['scheduled']),
   reschedule: new Set(['delayMs', 'runAt']),
   trim: new Set(['keepCount']),
-  list: new Set(['offset', 'limit']),
+  list: new Set(['offset', 'limit', 'lane']),
   completions: new Set(['after', 'limit']),
   obliterate: new Set(['force']),
   tree: new Set(['tree']),

@@ -1,6 +1,7 @@
 import { assertInteger, assertKnownKeys, show } from '../kernel/arguments.js';
 import { EchoArgumentError, EchoJobError, EchoStateError } from '../kernel/errors.js';
 import { assertJobId } from '../kernel/id.js';
+import { type Lane, laneName } from '../kernel/lane.js';
 import type { Queue } from '../kernel/queue.js';
 import { JOB_STATES, type ListableState } from '../kernel/state.js';
 import * as wire from '../wire/transitions/index.js';
@@ -43,12 +44,13 @@ export abstract class JobsLooking extends JobsBase {
 
   /**
    * A page of the jobs in one state, in the order they would be taken: 1 to 1,000 jobs, default 100, from `offset`. A page
-   * of large payloads may be shorter; `next` says where to go on.
+   * of large payloads may be shorter; `next` says where to go on. Of pending jobs those without a lane come first, then lane by
+   * lane; with `lane` only that one's, or for null those without.
    */
   async list(
     queue: string | Queue,
     state: ListableState,
-    options: { offset?: number; limit?: number } = {},
+    options: { offset?: number; limit?: number; lane?: Lane | null } = {},
   ): Promise<Page> {
     const keys = this.keys(queue);
     assertKnownKeys(options, KNOWN.list, 'list options');
@@ -60,7 +62,11 @@ export abstract class JobsLooking extends JobsBase {
     const { offset = 0, limit = 100 } = options;
     assertInteger(offset, 'offset', 0);
     assertInteger(limit, 'limit', 1, 1000);
-    const { total, rows } = await this.run(step, keys, { offset, limit, maxBytes: PAGE_BYTES });
+    if (options.lane !== undefined && state !== 'pending') {
+      throw new EchoArgumentError(`list: only pending jobs stand in lanes, not those that are ${state}`);
+    }
+    const lane = options.lane === undefined ? undefined : laneName(options.lane);
+    const { total, rows } = await this.run(step, keys, { offset, limit, maxBytes: PAGE_BYTES, lane });
     const jobs = rows.flatMap(({ id, row }) => (row ? [viewOf(id, row, this.parts.codec)] : []));
     const end = offset + rows.length;
     return { jobs, total, next: rows.length > 0 && end < total ? end : undefined };

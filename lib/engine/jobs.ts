@@ -239,7 +239,9 @@ export class Jobs extends JobsLimits {
   }
 
   private draft(queue: string, name: string, data: unknown, opts: EnqueueOptions | undefined): Draft {
-    return this.lane(this.drafts.make(name, data, opts), queue, { name, data, opts });
+    const draft = this.drafts.make(name, data, opts);
+    draft.fields = this.parts.laneRules.fields(queue, name, data, opts?.lane, draft.fields);
+    return draft;
   }
 
   /**
@@ -247,7 +249,7 @@ export class Jobs extends JobsLimits {
    * it.
    */
   private lane(draft: Draft, queue: string | Queue, { name, data, opts }: EnqueueEntry): Draft {
-    draft.fields = this.parts.laneRules.fields(queue, { name, data }, opts?.lane, draft.fields);
+    draft.fields = this.parts.laneRules.fields(queue, name, data, opts?.lane, draft.fields);
     return draft;
   }
 

@@ -31,14 +31,15 @@ export class LaneRules {
    */
   fields(
     queue: string | Queue,
-    job: { readonly name: string; readonly data: unknown },
+    name: string,
+    data: unknown,
     given: Lane | null | undefined,
     fields: readonly string[],
   ): readonly string[] {
     if (given !== undefined) return fields; // it stands among them
     const by = typeof queue === 'string' ? this.byQueue.get(queue) : (queue.lane ?? this.byQueue.get(queue.name));
     if (by === undefined) return fields;
-    const lane = chosen(by, typeof queue === 'string' ? queue : queue.name, job);
+    const lane = chosen(by, typeof queue === 'string' ? queue : queue.name, { name, data });
     return lane === undefined ? fields : [...fields, 'lane', lane];
   }
 }
@@ -47,7 +48,7 @@ function chosen(by: LaneBy, queue: string, job: { readonly name: string; readonl
   const whose = `the function that chooses lanes of queue '${queue}'`;
   let lane: Lane | null | undefined;
   try {
-    lane = by({ name: job.name, data: job.data });
+    lane = by(job);
   } catch (error) {
     throw new EchoArgumentError(`${whose} threw for a job '${job.name}'; its error is the cause`, error);
   }

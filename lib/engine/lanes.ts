@@ -1,7 +1,6 @@
 import { assertInteger, assertKnownKeys } from '../kernel/arguments.js';
-import { EchoArgumentError } from '../kernel/errors.js';
 import type { Keyspace, QueueKeys } from '../kernel/keyspace.js';
-import { groupText, type Lane, type LaneBy, laneText } from '../kernel/lane.js';
+import { groupText, type Lane, type LaneBy, laneName, laneText } from '../kernel/lane.js';
 import { type Queue, queueName } from '../kernel/queue.js';
 import type { Executor } from '../wire/executor.js';
 import type { Transition } from '../wire/transition.js';
@@ -16,6 +15,7 @@ import {
   type LaneView,
   laneSettings,
   laneView,
+  type StandingLaneSettings,
   type WeightSetting,
   weightSettings,
 } from './lane-settings.js';
@@ -48,7 +48,7 @@ export class Lanes {
   /** Changes the settings that are given; others stay. Of the jobs without a lane (null) there is a weight only. */
   async configure(queue: string | Queue, lane: Lane | null, settings: LaneSettings): Promise<void> {
     const keys = this.keys(queue);
-    const name = nameOf(lane);
+    const name = laneName(lane);
     const what = "a lane's settings";
     const flat = lane === null ? weightSettings(settings, what, NO_LANE) : laneSettings(settings, what);
     await this.run(wire.lane, keys, { kind: 'lane', name, settings: flat });
@@ -82,11 +82,11 @@ export class Lanes {
 
   /** From now on nothing of the lane is claimed, by anybody; what runs goes on, and jobs may be enqueued. */
   pause(queue: string | Queue, lane: Lane | null): Promise<void> {
-    return this.set(queue, 'lane', () => nameOf(lane), ['paused', '1']);
+    return this.set(queue, 'lane', () => laneName(lane), ['paused', '1']);
   }
 
   resume(queue: string | Queue, lane: Lane | null): Promise<void> {
-    return this.set(queue, 'lane', () => nameOf(lane), ['paused', '']);
+    return this.set(queue, 'lane', () => laneName(lane), ['paused', '']);
   }
 
   /** The same for all lanes of a group. */
@@ -105,7 +105,13 @@ export class Lanes {
 
   /** How the lane stands. Of one that nobody has used or configured: empty, with no settings of its own. */
   async get(queue: string | Queue, lane: Lane | null): Promise<LaneView> {
-    return laneView(await this.look(this.keys(queue), nameOf(lane)));
+    return laneView(await this.look(this.keys(queue), laneName(lane)));
+  }
+
+  /** What {@link configureDefault} has set. */
+  async getDefault(queue: string | Queue): Promise<StandingLaneSettings> {
+    const { lanes } = await this.run(wire.laneList, this.keys(queue), 'all');
+    return laneView(lanes[0]!).settings;
   }
 
   async getGroup(queue: string | Queue, group: string): Promise<GroupView> {
@@ -162,17 +168,6 @@ export class Lanes {
   private run<Call, Answer>(step: Transition<Call, Answer>, keys: QueueKeys, call: Call): Promise<Answer> {
     return this.parts.executor.run(step, keys, call, this.parts.requestTimeoutMs);
   }
-}
-
-/** As the wire names it. An undefined lane is a mistake more often than none. */
-function nameOf(lane: Lane | null): string {
-  if (lane === null) return '';
-  if (lane === undefined) {
-    throw new EchoArgumentError(
-      'lane is undefined: give a name, or [group, lane], or null for the jobs without a lane',
-    );
-  }
-  return laneText(lane);
 }
 
 function groupName(group: string): string {

@@ -275,7 +275,7 @@ export class Schedules {
     }
     const payload = this.drafts.encode(name, data, landing.travelling);
     if (typeof queue !== 'string') await checkData(queue, name, data);
-    const fields = this.parts.laneRules.fields(queue, { name, data }, options?.lane, landing.fields);
+    const fields = this.parts.laneRules.fields(queue, name, data, options?.lane, landing.fields);
     const call = { spec: timesText(times), rules: rulesText(rules), payload, fields };
     return { key, times, call };
   }

@@ -24,6 +24,17 @@ export function laneText(lane: Lane): string {
   return lane.join(SEPARATOR);
 }
 
+/** The same where null stands for the jobs without a lane. An undefined one is a mistake more often than none. */
+export function laneName(lane: Lane | null): string {
+  if (lane === null) return '';
+  if (lane === undefined) {
+    throw new EchoArgumentError(
+      'lane is undefined: give a name, or [group, lane], or null for the jobs without a lane',
+    );
+  }
+  return laneText(lane);
+}
+
 /** A group as the ring of lanes names it. */
 export function groupText(group: string): string {
   assertName(group, 'group');

@@ -63,10 +63,9 @@ export class Executor {
   async script(name: ScriptName, keys: string[], args: Arg[], options: CallOptions): Promise<Reply> {
     const rest: Arg[] = [keys.length, ...keys];
     for (let i = 0; i < args.length; i++) rest.push(args[i]!); // a spread of thousands would go through the stack
-    if (!hasPlainEdition(name)) return this.send(this.edition(name, 'whole'), rest, options);
-    const base = keys[keys.length - 1]!;
     const beyond = this.queuesBeyondPlain(name);
-    if (!beyond.has(base)) {
+    const base = keys[keys.length - 1]!;
+    if (beyond !== undefined && !beyond.has(base)) {
       try {
         return await this.send(this.edition(name, 'plain'), rest, options);
       } catch (error) {
@@ -77,7 +76,9 @@ export class Executor {
     return this.send(this.edition(name, 'whole'), rest, options);
   }
 
-  private queuesBeyondPlain(name: ScriptName): Set<string> {
+  /** For which queues the plain edition does not do, by their bases; undefined when there is none. */
+  protected queuesBeyondPlain(name: ScriptName): Set<string> | undefined {
+    if (!hasPlainEdition(name)) return undefined;
     let beyond = this.beyondPlain.get(name);
     if (beyond === undefined) {
       beyond = new Set();

@@ -1,6 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { EchoError } from '../../lib/kernel/errors.js';
 import type { Arg, Reply } from '../../lib/wire/reply.js';
+import { type Edition, hasPlainEdition } from '../../lib/wire/script-text.js';
 import type { ScriptName } from '../../lib/wire/transition.js';
 import { describeWithProcess } from '../support/availability.js';
 import { checkInvariants } from '../support/invariants.js';
@@ -50,14 +51,18 @@ export interface Table {
 /** Small hashes are stored as one list, larger ones as a table. The old name of the setting is known to every server. */
 const AS_TABLES = { config: { 'hash-max-ziplist-entries': '1' } };
 
-/** Declares the table of one transition, and runs it under both encodings of rows: neither may make a difference. */
+/**
+ * Declares the table of one transition, and runs it under both encodings of rows, and by both editions of the script where it has
+ * two: none of that may make a difference.
+ */
 export function describeTransition(name: ScriptName, declare: (table: Table) => void): void {
   describe(name, () => declare(makeTable(name, useServer())));
-  describeWithProcess(`${name}, rows being hash tables`, () => declare(makeTable(name, useServer(AS_TABLES))));
+  const other: Edition = hasPlainEdition(name) ? 'whole' : 'plain';
+  describeWithProcess(`${name}, rows being hash tables`, () => declare(makeTable(name, useServer(AS_TABLES), other)));
 }
 
-function makeTable(name: ScriptName, server: TestServer): Table {
-  const executor = useExecutor(server);
+function makeTable(name: ScriptName, server: TestServer, edition: Edition = 'plain'): Table {
+  const executor = useExecutor(server, edition);
   guardLeaks();
   let queue: Hand;
   let ear: Ear;

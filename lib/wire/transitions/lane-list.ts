@@ -18,15 +18,18 @@ export interface ListedLanes {
   lanes: LaneStanding[];
 }
 
-/** A page of the lanes that are known, or one by its name. */
-export const laneList = transition<{ offset: number; limit: number } | { name: string }, ListedLanes>({
+/** A page of the lanes that are known, or one by its name, or in its place what holds for lanes without settings. */
+export const laneList = transition<{ offset: number; limit: number } | { name: string } | 'all', ListedLanes>({
   name: 'lane_list',
   keys: ['lanes', 'base'],
-  args: "offset, limit; or '', '' and a name",
+  args: "offset, limit; or '', '' and a name; or these with '' and `all`",
   answers:
     'how many are known, then per lane: name, waiting, active, ms until its turn or -1, flat fields of its state',
   resend: true,
-  encode: (call) => ('name' in call ? ['', '', call.name] : [call.offset, call.limit]),
+  encode(call) {
+    if (call === 'all') return ['', '', '', 'all'];
+    return 'name' in call ? ['', '', call.name] : [call.offset, call.limit];
+  },
   decode(reply) {
     const [total, ...lanes] = array(reply);
     return {

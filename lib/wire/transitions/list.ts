@@ -8,6 +8,8 @@ export interface ListCall {
   offset: number;
   limit: number;
   maxBytes: number;
+  /** Of pending jobs, only those of this lane as the wire names it; empty: those without one. */
+  lane?: string | undefined;
 }
 
 export interface ListedRow {
@@ -25,10 +27,11 @@ const listOf = (set: KeyName): Transition<ListCall, Listed> =>
   transition({
     name: 'list',
     keys: [set, 'base'],
-    args: 'offset, limit, max_bytes',
+    args: 'offset, limit, max_bytes; of pending also a lane',
     answers: 'size of the set, then per job: id, score, flat fields',
     resend: true,
-    encode: ({ offset, limit, maxBytes }) => [offset, limit, maxBytes],
+    encode: ({ offset, limit, maxBytes, lane }) =>
+      lane === undefined ? [offset, limit, maxBytes] : [offset, limit, maxBytes, lane],
     decode(reply) {
       const [total, ...members] = array(reply);
       const rows = members.map((member) => {
