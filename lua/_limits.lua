@@ -19,7 +19,7 @@ local function limits(base, now)
 
   function this.spend(n)
     if not interval or n == 0 then return end
-    tat = tat + n * interval
+    tat = math.min(tat + n * interval, MAX_INT)
     call('HSET', key, 'tat', string.format('%.17g', tat))
   end
 

@@ -35,7 +35,7 @@ local function lanes(base)
   local rings, known, touched, defaults, parked_before = {}, {}, {}, nil, nil
   local most_swept = MOST_BROUGHT_BACK -- beyond those that are as many as were touched
   local was_empty = call('ZCARD', base .. 'lanes') == 0
-  local freed = false
+  local freed, forgiving = false, false
 
   local function ring_of(group)
     local ring = rings[group]
@@ -222,6 +222,11 @@ local function lanes(base)
     return #due
   end
 
+  -- What a lane owes to its rate is not kept: the queue goes.
+  function this.forgive()
+    forgiving = true
+  end
+
   -- This step has time to forget idle lanes.
   function this.sweep()
     most_swept = MOST_SWEPT
@@ -318,7 +323,7 @@ local function lanes(base)
       local lane = first.is_group and first.next or first
       lane.n, lane.taken = lane.n - 1, (lane.taken or 0) + 1
       if lane.name ~= '' then change(lane, 'active', lane.active + 1) end
-      if lane.interval then change(lane, 'tat', math.max(lane.tat, now) + lane.interval) end
+      if lane.interval then change(lane, 'tat', math.min(math.max(lane.tat, now) + lane.interval, MAX_INT)) end
       served(lane)
       if first.is_group then served(first) end
       order[#order + 1] = lane
@@ -351,7 +356,7 @@ local function lanes(base)
   -- What it owes to its own rate ends with the row.
   local function forget(lane)
     local owed = math.max(lane.hold, lane.tat) - now
-    if owed > 0 and not lane.is_group then
+    if owed > 0 and not lane.is_group and not forgiving then
       redis.pcall('HDEL', lane.state, 'tag', 'active')
       call('PEXPIRE', lane.state, spell(math.ceil(owed)))
     else

@@ -84,9 +84,10 @@ end
 
 local WHOLE = true -- of the two editions of a script, this is the one that knows everything
 
--- Answered by the plain edition, before it has written anything: there is more to the call, which is sent again to the whole one.
-local function beyond()
-  return refuse('EMQPLAIN', 'the whole edition of the script is needed')
+-- Answered by the plain edition, before it has written anything: the queue uses more than plain jobs, or (EMQTIED) one of these
+-- jobs has ties to others. The call is sent again to the whole edition.
+local function beyond(tied)
+  return refuse(tied and 'EMQTIED' or 'EMQPLAIN', 'the whole edition of the script is needed')
 end
 
 local in_use_here -- by this run: false when the queue uses nothing beyond plain jobs

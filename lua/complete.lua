@@ -51,7 +51,7 @@ for i = 2, #ARGV, 4 do
         if keep == '0' and not r[6] then rows[#rows + 1] = row else kept[#kept + 1] = i end
         settled[id], code = i, 1
         if r[4] or r[5] or r[6] then
-          if not WHOLE then return beyond() end
+          if not WHOLE then return beyond(true) end
           family, tied = family or flows(base, record, now), tied or {}
           awaited[i] = r[6] and tonumber(keep) < AWAITED_MS
           tied[#tied + 1], r.item = r, i

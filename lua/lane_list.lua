@@ -1,6 +1,6 @@
 -- lane_list: one page of the lanes that are known, those with most jobs waiting first; groups among them, with none.
 -- KEYS lanes base
--- ARGV offset, limit; or '', '' and the name of one
+-- ARGV offset, limit; or '', '' and the name of one; or these with '' and `all`: what holds for lanes without settings of their own
 -- Answers how many are known, then per lane: name, jobs waiting, jobs active, milliseconds until it can give a job (0 now, -1 when
 -- time does not say), and the flat fields and values of its state.
 local lanes_key, base = KEYS[1], KEYS[2]
@@ -21,6 +21,7 @@ for _, name in ipairs(names) do
   local group, lane = string.match(name, '^([^\31]*)\31(.*)$')
   local is_group = group and lane == ''
   local key = is_group and base .. 'lanegroupstate:' .. group or base .. 'lanestate:' .. name
+  if ARGV[4] == 'all' then key = base .. 'lanes:defaults' end
   local ring = group and not is_group and base .. 'lanegroup:' .. group or lanes_key
   local waiting = not is_group and redis.pcall('ZCARD', name == '' and base .. 'pending' or base .. 'lane:' .. name) or 0
   local state = redis.pcall('HGETALL', key)

@@ -1,16 +1,19 @@
 -- list: one page of a set, in its order, with the rows. Behind `pending` come the lanes, those with most jobs waiting first.
 -- KEYS set base
--- ARGV offset, limit, max_bytes (a page ends early rather than carry more payload; it holds at least one job)
+-- ARGV offset, limit, max_bytes (a page ends early rather than carry more payload; it holds at least one job); of pending also a
+-- lane: only its jobs, those without one for ''
 -- Answers the size of the set, with the lanes' if it is pending, then per job: id, score, and the flat fields and values of its row.
 local set, base = KEYS[1], KEYS[2]
 local offset, limit, left = int(ARGV[1] or '', 0, MAX_INT), int(ARGV[2] or '', 1, 1000), int(ARGV[3] or '', 1, MAX_INT)
 if not (offset and limit and left) then return refuse('EMQARG', 'list: offset, limit or max_bytes is malformed') end
+local lane = set == base .. 'pending' and ARGV[4]
+if lane and lane ~= '' then set = base .. 'lane:' .. lane end
 local bad = mistyped('zset', set) or mistyped('zset', base .. 'lanes:waiting')
 if bad then return bad end
 
 local members = call('ZRANGE', set, offset, offset + limit - 1, 'WITHSCORES')
 local size = call('ZCARD', set)
-if set == base .. 'pending' and call('EXISTS', base .. 'lanes:floor') == 1 then
+if set == base .. 'pending' and not lane and call('EXISTS', base .. 'lanes:floor') == 1 then
   local index, skip, from = base .. 'lanes:waiting', math.max(0, offset - size), 0
   local in_lanes = redis.pcall('GET', base .. 'lanes:total')
   size = size + (type(in_lanes) == 'string' and number_of(in_lanes, 0) or 0)

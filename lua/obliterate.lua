@@ -33,6 +33,7 @@ drop_schedules(limit)
 
 local left = limit
 local queue_line = call('ZCARD', index) > 0 and begin_lanes(base) or the_line(base)
+if queue_line.forgive then queue_line.forgive() end
 local family -- parents in other queues hear of it; those in this one go as well
 local function drop_jobs(key, leave)
   local ids, rows = call('ZRANGE', key, 0, left - 1), {}

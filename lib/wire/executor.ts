@@ -16,8 +16,9 @@ interface Script {
 /** Runs transitions as scripts: by hash, and once in full where the server does not know the hash. */
 export class Executor {
   private readonly scripts: Record<Edition, Map<ScriptName, Script>> = { plain: new Map(), whole: new Map() };
-  /** By script, the queues for which its plain edition does not do. */
-  private readonly beyondPlain = new Map<ScriptName, Set<string>>();
+  /** Queues that use more than plain jobs, by their bases; and those of which jobs have ties to others. */
+  private readonly beyondPlain = new Set<string>();
+  private readonly tied = new Set<string>();
 
   constructor(
     readonly connection: Connection,
@@ -63,29 +64,25 @@ export class Executor {
   async script(name: ScriptName, keys: string[], args: Arg[], options: CallOptions): Promise<Reply> {
     const rest: Arg[] = [keys.length, ...keys];
     for (let i = 0; i < args.length; i++) rest.push(args[i]!); // a spread of thousands would go through the stack
-    const beyond = this.queuesBeyondPlain(name);
     const base = keys[keys.length - 1]!;
-    if (beyond !== undefined && !beyond.has(base)) {
+    if (this.takesPlain(name, base)) {
       try {
         return await this.send(this.edition(name, 'plain'), rest, options);
       } catch (error) {
-        if (!(error instanceof EchoStoreError) || error.code !== 'EMQPLAIN') throw error;
-        beyond.add(base); // for good: a queue that has used lanes keeps them
+        if (!(error instanceof EchoStoreError)) throw error;
+        // For good: a queue that has used lanes keeps them. And for all scripts: a settlement that was sent again would come behind
+        // the claim that followed it.
+        if (error.code === 'EMQPLAIN') remember(this.beyondPlain, base);
+        else if (error.code === 'EMQTIED') remember(this.tied, base);
+        else throw error;
       }
     }
     return this.send(this.edition(name, 'whole'), rest, options);
   }
 
-  /** For which queues the plain edition does not do, by their bases; undefined when there is none. */
-  protected queuesBeyondPlain(name: ScriptName): Set<string> | undefined {
-    if (!hasPlainEdition(name)) return undefined;
-    let beyond = this.beyondPlain.get(name);
-    if (beyond === undefined) {
-      beyond = new Set();
-      this.beyondPlain.set(name, beyond);
-    }
-    if (beyond.size >= MOST_REMEMBERED) beyond.clear(); // names may come from tenants without end
-    return beyond;
+  /** Will the plain edition do, as far as we know? */
+  protected takesPlain(name: ScriptName, base: string): boolean {
+    return hasPlainEdition(name) && !this.beyondPlain.has(base) && !(name === 'complete' && this.tied.has(base));
   }
 
   private async send({ sha, text }: Script, rest: Arg[], options: CallOptions): Promise<Reply> {
@@ -118,4 +115,10 @@ export class Executor {
     }
     return script;
   }
+}
+
+/** Names may come from tenants without end: what was learnt is forgotten when it is much. */
+function remember(bases: Set<string>, base: string): void {
+  if (bases.size >= MOST_REMEMBERED) bases.clear();
+  bases.add(base);
 }

@@ -1,8 +1,11 @@
 import { createHash } from 'node:crypto';
-import { textOf } from '../../lib/wire/script-text.js';
+import { hasPlainEdition, textOf } from '../../lib/wire/script-text.js';
 import type { ScriptName } from '../../lib/wire/transition.js';
 
-/** What a call of this script carries on the wire, once the server knows it. */
+/** What a call of this script carries on the wire, once the server knows it, for a queue of plain jobs. */
 export function hashOf(script: ScriptName): string {
-  return createHash('sha1').update(textOf(script, false)).digest('hex');
+  const edition = hasPlainEdition(script) ? 'plain' : 'whole';
+  return createHash('sha1')
+    .update(textOf(script, false, edition))
+    .digest('hex');
 }

@@ -8,8 +8,8 @@ import type { TestServer } from '../support/server.js';
 
 /** Never takes the plain edition of a script. */
 class WholeExecutor extends Executor {
-  protected override queuesBeyondPlain(): undefined {
-    return undefined;
+  protected override takesPlain(): boolean {
+    return false;
   }
 }
 
