@@ -14,7 +14,8 @@ export type ParentPolicy = 'fail' | 'ignore' | 'continue' | 'hold';
 
 export const PARENT_POLICIES: readonly ParentPolicy[] = ['fail', 'ignore', 'continue', 'hold'];
 
-export interface FlowOptions extends EnqueueOptions {
+/** Without `dedup`: a parent would wait for another job. */
+export interface FlowOptions extends Omit<EnqueueOptions, 'dedup'> {
   /** Of a child. Default `fail`. */
   parentPolicy?: ParentPolicy;
 }

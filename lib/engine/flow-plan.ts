@@ -4,6 +4,7 @@ import type { Keyspace } from '../kernel/keyspace.js';
 import { type Queue, queueName } from '../kernel/queue.js';
 import type { TreeJob } from '../wire/tree-tokens.js';
 import type { Draft, Drafts } from './drafts.js';
+import type { EnqueueOptions } from './enqueue-options.js';
 import { type FlowNode, PARENT_POLICIES, type ParentPolicy } from './flow-calls.js';
 import type { LaneRules } from './lane-rules.js';
 import { checkData } from './validation.js';
@@ -52,7 +53,7 @@ export function planFlow(
     if (!Array.isArray(children))
       throw new EchoArgumentError(`${place}.children must be an array, got ${show(children)}`);
     const keys = keyspace.queue(queueName(queue));
-    if (plain.dedup !== undefined) {
+    if ((plain as EnqueueOptions).dedup !== undefined) {
       throw new EchoArgumentError(`${place}: dedup is not for jobs of a flow: its parent would wait for another job`);
     }
     const draft = drafts.make(name, data, opts === node.opts ? plain : undefined);

@@ -1,8 +1,8 @@
+import type { Timer } from '../kernel/clock.js';
 import { type Codec, type Envelope, type TravellingOptions, travellingOptions } from '../kernel/codec.js';
 import { JobAborted } from '../kernel/outcome.js';
 import type { ClaimedRow } from '../wire/transitions/index.js';
 import type { AddedNode, ChildrenReport, FlowNode } from './flow-calls.js';
-import type { Reported } from './progress.js';
 
 /** What jobs wait for one another for: those of a consumer that come by the same one are handed over together. */
 export interface Batching {
@@ -33,6 +33,18 @@ export interface Batch {
   /** When the lease was asked for, on our monotonic clock: it is over at the latest a lease later. */
   leasedAt: number;
   renewing: boolean;
+}
+
+/** What a job has reported. */
+export interface Reported {
+  /** The latest value that has not been sent. */
+  value: string | Buffer | undefined;
+  /** No other is sent before, on our monotonic clock. */
+  notBefore: number;
+  /** Held back until then. */
+  timer: Timer | undefined;
+  /** One is on its way: what comes meanwhile, for as long as the server is away, makes no further call. */
+  sending: boolean;
 }
 
 /** One run of a job, as its handler sees it. */

@@ -4,7 +4,7 @@ import { assertJobId } from '../kernel/id.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import type { CancelOutcome, Outcome } from '../kernel/outcome.js';
 import type { Queue } from '../kernel/queue.js';
-import { everyRow } from '../wire/rows.js';
+import { everyRow, freeEveryKey } from '../wire/rows.js';
 import type { Transition } from '../wire/transition.js';
 import * as wire from '../wire/transitions/index.js';
 import { landingOf } from './enqueue-options.js';
@@ -124,12 +124,13 @@ export abstract class JobsUpkeep extends JobsMany {
     let removed = 0;
     for (;;) {
       const now = await this.run(wire.obliterate, keys, { force, limit: MOST_PER_SWEEP });
-      removed += now;
       if (now === 0) break;
+      removed += Math.max(now, 0);
     }
     for await (const ids of everyRow(this.parts.connection, keys)) {
       await this.run(wire.sweep, keys, ids); // kept results stand in no set
     }
+    await freeEveryKey(this.parts.connection, keys);
     await this.parts.flows.settleDebts(keys);
     await this.run(wire.resume, keys, undefined);
     return removed;

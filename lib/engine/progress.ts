@@ -1,12 +1,11 @@
 import { assertSize } from '../kernel/arguments.js';
-import type { Timer } from '../kernel/clock.js';
 import type { Codec } from '../kernel/codec.js';
 import { EchoArgumentError, type EchoError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import type { Executor } from '../wire/executor.js';
 import { asEchoError } from '../wire/faults.js';
 import { progress } from '../wire/transitions/index.js';
-import type { Job } from './job.js';
+import type { Job, Reported } from './job.js';
 import type { Metronome } from './metronome.js';
 import { portions } from './portions.js';
 
@@ -14,18 +13,6 @@ export interface ProgressHost {
   /** Something is to be sent at the end of this turn. */
   mark(): void;
   fault(error: EchoError): void;
-}
-
-/** What a job has reported. */
-export interface Reported {
-  /** The latest value that has not been sent. */
-  value: string | Buffer | undefined;
-  /** No other is sent before, on our monotonic clock. */
-  notBefore: number;
-  /** Held back until then. */
-  timer: Timer | undefined;
-  /** One is on its way: what comes meanwhile, for as long as the server is away, makes no further call. */
-  sending: boolean;
 }
 
 interface Entry {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from '@jest/globals';
-import type { EchoMq, Job } from '../../lib/core.js';
-import { WaitForChildren } from '../../lib/core.js';
+import type { EchoMq, Job, Lane } from '../../lib/core.js';
+import { RateLimited, WaitForChildren } from '../../lib/core.js';
 import { describeWithProcess } from '../support/availability.js';
 import { expectInvariants, expectInvariantsOf } from '../support/invariants.js';
 import { guardLeaks } from '../support/leaks.js';
@@ -56,13 +56,17 @@ describeWithProcess('a user of the server', () => {
     const url = await login(RULES);
     const echo = await rig.connect({ connection: url });
     await workFlat(echo);
+    await workInLanes(echo);
     await workInFlows(echo);
     expect((await echo.health()).ok).toBe(true);
     await echo.drain();
     await lookTwice(await rig.connect({ connection: url, clock: fastClock(10), requestTimeoutMs: 60_000 }));
-    await expectInvariantsOf(client, ['q', 'up', 'down']);
-    expect(await echo.jobs.obliterate('q')).toBe(0);
-    expect(await client.keys('emq:{q}:*')).toEqual([]);
+    await expectInvariantsOf(client, ['q', 'up', 'down', 'turns', 'held']);
+    for (const queue of ['q', 'turns']) {
+      expect(await echo.jobs.obliterate(queue)).toBe(queue === 'q' ? 0 : 2);
+      const left = await client.keys(`emq:{${queue}}:*`);
+      expect(left.filter((key) => !key.endsWith(':heard'))).toEqual([]); // that somebody listened: it goes with its time
+    }
     const called = await commandsCalled();
     expect(COMMANDS.filter((command) => !called.has(command))).toEqual([]);
     expect(await refused()).toEqual([]);
@@ -172,6 +176,45 @@ async function workFlat(echo: EchoMq): Promise<void> {
   await jobs.pause('q');
   await jobs.resume('q');
   await jobs.promote('q');
+}
+
+/** Lanes with a cap and a rate, groups, a queue that is held back, and keys that jobs hold. */
+async function workInLanes(echo: EchoMq): Promise<void> {
+  const { jobs, lanes } = echo;
+  await lanes.configure('turns', 'a', { cap: 1, rate: { limit: 50, perMs: 1000 }, maxWaiting: 9 });
+  const ledger = new Ledger();
+  const consumer = echo.consume(
+    'turns',
+    { concurrency: 3, attempts: 2, backoff: { type: 'fixed', delayMs: 0 } },
+    (job) => {
+      ledger.handler(job);
+      if (job.attempts === 1 && job.name === 'limited') throw new RateLimited(20);
+      if (job.attempts === 1) throw new Error('boom');
+    },
+  );
+  const items = ['a', ['g', 'x'], ['g', 'y'], 'a', null].map((lane) => ({ name: 'job', opts: { lane: lane as Lane } }));
+  await jobs.enqueueMany('turns', items);
+  await jobs.enqueue('turns', 'limited', undefined, { lane: 'b', dedup: { key: 'k' } });
+  await ledger.ran(12);
+  await until(async () => (await jobs.counts('turns')).active === 0, { what: 'the end of all' });
+  await consumer.close();
+  await jobs.enqueue('turns', 'left', undefined, {
+    lane: ['g', 'z'],
+    dedup: { key: 'k', mode: 'throttle', ttlMs: 60_000 },
+  });
+  await jobs.enqueue('turns', 'left', undefined, { lane: 'c', dedup: { key: 'l', mode: 'latest-wins' } });
+  await jobs.enqueue('turns', 'left', undefined, { lane: 'c', dedup: { key: 'l', mode: 'latest-wins' } });
+  expect((await lanes.list('turns')).total).toBeGreaterThan(2);
+  expect((await jobs.list('turns', 'pending')).total).toBe(2);
+  await lanes.configureDefault('turns', { cap: 5 });
+  await lanes.pause('turns', 'c');
+
+  await jobs.limit('held', { concurrency: 5, rate: { limit: 20, perMs: 1000 } });
+  const held = new Ledger();
+  const limited = echo.consume('held', {}, held.handler);
+  await jobs.enqueueMany('held', [{ name: 'one' }, { name: 'two' }, { name: 'three' }]);
+  await held.ran(3);
+  await limited.close();
 }
 
 /** Parents with children in their own queue and in another one, failures on the way up, waiting, and removing. */

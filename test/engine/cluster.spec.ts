@@ -164,7 +164,6 @@ describeWithProcess('a cluster of three nodes', () => {
       };
       for (const node of set.nodes) await node.command('CLIENT', 'KILL', 'TYPE', 'pubsub');
       await until(async () => (await listening()) === QUEUES.length, { what: 'all subscriptions to be back' });
-      // Acknowledged by the server is not yet heard of by the client, which then says that it listens: that is there already.
     }
     for (const queue of QUEUES) await expectInvariants(client, queue);
   });

@@ -175,8 +175,9 @@ class LaneBook {
     const keys = Object.keys(dump).filter((key) =>
       /^(lane|lane(state|idle|group|groupstate)):|^lanes$|^lanes:(active|waiting|total|defaults)$/.test(key),
     );
+    const lasting = keys.filter((key) => !dump[key]!.expires); // a lane's debt outlives an obliterated queue
     const members = [...this.parked.keys()].filter((member) => member !== SEP);
-    return [...keys, ...members].map((what) => `I8 ${show(what)} is there, and lanes have not begun`);
+    return [...lasting, ...members].map((what) => `I8 ${show(what)} is there, and lanes have not begun`);
   }
 
   /** Kept though idle: it must owe something to the others, or stand where it will be forgotten. */

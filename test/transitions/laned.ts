@@ -103,7 +103,7 @@ export function laneChanges(before: Lanes | undefined, after: Lanes | undefined)
 /** Builds these lanes by plain commands, with a row for each job; `rows`: what else stands in some of them. */
 export async function laned(queue: Hand, all: Lanes, rows: Record<string, Fields> = {}): Promise<void> {
   for (const [name, { waits = {}, runs = [] }] of Object.entries(all.lanes)) {
-    const lane = name === '' ? {} : { lane: name };
+    const lane: Fields = name === '' ? {} : { lane: name };
     for (const [id, score] of Object.entries(waits)) {
       await queue.pending(id, { ...(score === 0 ? {} : { priority: score }), ...lane, ...rows[id] });
       if (name !== '') await queue.client.zrem(queue.keys.pending, id);

@@ -88,10 +88,25 @@ const lanes = async (queue: Hand) => {
     return [id(40 + n), 'p', '', 2, 'lane', lane, 'dedup', `u:l${n}`];
   });
   await queue.run('enqueue', laned);
-  await queue.run('claim', [30_000, 7, '', '']);
+  await queue.run('claim', [2e12, 7, '', '']);
   await queue.run('complete', [0, id(47), 1, 0, '']);
+  for (const jobId of [D, E]) await queue.client.hset(queue.keys.row(jobId), 'lane', 'g\x1fone');
   await queue.client.zadd(at('lanes:parked'), PAST, 'slow');
   await queue.client.hset(at('lanestate:slow'), 'tat', PAST);
+};
+
+/** And the processes that ran their jobs were killed; one of them had asked for more children, and waits. */
+const lapsedLanes = async (queue: Hand) => {
+  await lanes(queue);
+  await queue.client.zadd(queue.keys.active, 'XX', ...LANED.flatMap((jobId) => [PAST, jobId]));
+  await give(queue, LANED[1]!, { children: [id(9)], processed: { [id(9)]: 'r' } });
+  await give(queue, LANED[2]!, { children: [id(9)] });
+  await schedule(queue, 'due', PAST, { lane: 'new' });
+};
+
+const hungrier = async (queue: Hand) => {
+  await lanes(queue);
+  await queue.hungry('p9');
 };
 
 const ghostly = async (queue: Hand) => {
@@ -129,43 +144,49 @@ export const SAMPLES: Record<ScriptName, readonly Sample[]> = {
     runs([30_000, 100, '', 'p3'], lanes),
   ],
   complete: [
-    runs([0, B, 1, 0, 'r', id(6), 1, 0, 'r', ...LANED.flatMap((jobId) => [jobId, 1, 0, 'r'])], lanes),
     runs([0, B, 1, 0, 'r']),
     runs([1, B, 1, 600_000, 'r', id(6), 1, 600_000, 'r']),
     runs([0, id(6), 1, 600_000, 'r']),
     runs([1, B, 1, 0, 'r', C, 1, 0, 'r', id(6), 1, 0, 'r', R, 1, 0, 'r'], families),
+    runs([0, B, 1, 0, 'r', id(6), 1, 0, 'r', ...LANED.flatMap((jobId) => [jobId, 1, 0, 'r'])], lanes),
   ],
   retry: [
-    runs([0, ...LANED.flatMap((jobId, n) => [jobId, 1, n % 2 ? 0 : 5000, 3, 'e'])], lanes),
     runs([0, B, 1, 5000, 3, 'e', id(6), 1, 0, 3, 'e']),
     runs([1, id(6), 1, 5000, 1, 'e', C, 1, 5000, 3, 'e']),
     runs([0, B, 1, 0, 3, 'e']),
     runs([1, B, 1, 0, 1, 'e', C, 1, 0, 3, 'e', R, 1, 0, 1, 'e'], families),
     runs([0, id(6), 1, 0, 1, 'e'], families),
+    runs([0, ...LANED.flatMap((jobId, n) => [jobId, 1, n % 2 ? 0 : 5000, 3, 'e'])], lanes),
   ],
   release: [
+    runs([B, 1, '', C, 1, '']),
+    runs([id(6), 1, '5000', B, 1, '5000']),
+    runs([C, 1, ''], families),
     runs(
       LANED.flatMap((jobId, n) => [jobId, 1, ['', 'lane:60000', 'queue:60000'][n % 3]!]),
       lanes,
     ),
-    runs([B, 1, '', C, 1, '']),
-    runs([id(6), 1, '5000', B, 1, '5000']),
-    runs([C, 1, ''], families),
   ],
   extend: [runs([30_000, B, 1, C, 1])],
   progress: [refused([B, 1, '50'])],
   lane: [
+    runs(['lane', 'x', 'weight', 5]),
+    runs(['all', '', 'cap', 5]),
     runs([], lanes),
     runs(['lane', 'x', 'cap', 5], lanes),
-    runs(['lane', 'x', 'weight', 5]),
     runs(['group', 'g', 'weight', 5, 'paused', 1], lanes),
-    runs(['all', '', 'cap', 5]),
   ],
   lane_list: [reads([0, 10])],
   limit: [runs(['concurrency', 5]), runs(['concurrency', '', 'interval', '', 'burst', ''], lanes)],
   promote: [runs([1000]), runs([1000], lanes)],
-  reap: [runs([1000, 2, '', 1]), runs([1000, 0, '', 0]), runs([1000, 0, '', 1], families)],
-  reprocess: [runs([1, E]), runs([0, E], families), runs([1, Q], families)],
+  reap: [
+    runs([1000, 2, '', 1]),
+    runs([1000, 0, '', 0]),
+    runs([1000, 0, '', 1], families),
+    runs([1000, 2, '', 0], lapsedLanes),
+    runs([1000, 0, '', 0], lapsedLanes),
+  ],
+  reprocess: [runs([1, E]), runs([0, E], lanes), runs([0, E], families), runs([1, Q], families)],
   reprioritise: [runs([A, 5, B, 0, D, -3])],
   rewrite: [refused([A, 'p', 'another payload'])],
   remove: [
@@ -177,19 +198,25 @@ export const SAMPLES: Record<ScriptName, readonly Sample[]> = {
     runs([1, S, T, E, R], families),
   ],
   cancel: [
-    runs([0, A, D, ...LANES], lanes),
     runs([0, A, B, D]),
     runs([0, A, B, D], families),
     runs([1, P], families),
     runs([1, S, T, D, C], families),
+    runs([0, A, D, ...LANES], lanes),
   ],
-  reschedule: [runs([D, '5000']), runs([D, ''])],
+  reschedule: [runs([D, '5000']), runs([D, '']), runs([D, ''], lanes)],
   trim: [runs([0, 1000]), runs([0, 1], families), runs([0, 1000], families)],
   pause: [refused([])],
-  resume: [runs([], pausedToo)],
-  lead: [runs(['p1', 10_000]), runs(['p1', 10_000], schedules)],
+  resume: [
+    runs([], pausedToo),
+    runs([], async (queue) => {
+      await lanes(queue);
+      await queue.paused();
+    }),
+  ],
+  lead: [runs(['p1', 10_000]), runs(['p1', 10_000], lanes), runs(['p1', 10_000], schedules)],
   resign: [runs(['p1'])],
-  pass: [runs(['p1'])],
+  pass: [runs(['p1']), runs(['p9'], hungrier)],
   obliterate: [
     runs([1, 1000]),
     runs([1, 1000], lanes),
@@ -200,10 +227,11 @@ export const SAMPLES: Record<ScriptName, readonly Sample[]> = {
   land: [
     refused(tree(node(id(30), {}, [node(id(31)), node(id(32), { queue: 'r' })]))),
     refused(tree(node(id(30))), families),
+    refused(['', '', id(30), 'p', '', 1, 'lane', 'new', 0]),
     refused(more(R, 1, [node(id(31))]), families),
     refused(more(R, 1, [node(id(31), { queue: 'r' })]), families),
   ],
-  wait: [runs([R, 1], families), runs([C, 1], families)],
+  wait: [runs([R, 1], families), runs([C, 1], families), runs([LANED[1]!, 1, LANED[2]!, 1], lapsedLanes)],
   apply: [
     runs(
       ['r', '0-0', '5-1', 'settle', P, id(7), 'done', 'fail', 'r', '5-2', 'settle', P, A, 'dead', 'fail', 'e'],
@@ -233,6 +261,7 @@ export const SAMPLES: Record<ScriptName, readonly Sample[]> = {
     refused(['due', 'r', PAST, FAR, 0, id(30), 'p'], schedules),
     refused(['due', 'r', PAST, FAR, 0, '', ''], schedules),
     refused(['later', 'r', '', FAR, 0, id(30), 'p'], schedules),
+    refused(['due', 'r', PAST, FAR, 0, id(30), 'p'], lapsedLanes),
     runs(['ghost', 'r', PAST, FAR, 0, '', ''], ghostly),
   ],
   schedule_get: [reads(['later'])],

@@ -69,7 +69,7 @@ export function exactlyIn(ms: number): unknown {
   return {
     $$typeof: Symbol.for('jest.asymmetricMatcher'),
     asymmetricMatch: (found: unknown) =>
-      Number(found) - ms >= window.from / 1000 && Number(found) - ms < window.to / 1000 + 1,
+      Number(found) - ms >= Math.floor(window.from / 1000) && Number(found) - ms < window.to / 1000 + 1,
     toAsymmetricMatcher: () => `now + ${ms} ms, exactly`,
     toString: () => `now + ${ms} ms, exactly`,
   };

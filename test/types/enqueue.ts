@@ -118,3 +118,15 @@ export async function others(queue: string | Queue, id: string, token: string): 
 
 // A queue of whatever jobs, for code that serves all of them.
 export const whatever = (queue: Queue, name: string, data: unknown) => jobs.enqueue(queue, name, data);
+
+// Lanes, deduplication and ageing.
+jobs.enqueue(Mail, 'ping', undefined, { lane: 'a', dedup: { key: 'k' }, priority: 1, ageingMs: 1000 });
+jobs.enqueue(Mail, 'ping', undefined, { lane: ['g', 'a'], dedup: { key: 'k', mode: 'throttle', ttlMs: 1000 } });
+jobs.enqueue(Mail, 'ping', undefined, { lane: null });
+jobs.limit(Mail, { concurrency: 5, rate: { limit: 10, perMs: 1000 } });
+// @ts-expect-error a lane is a name, or a group and a name
+jobs.enqueue(Mail, 'ping', undefined, { lane: ['g'] });
+// @ts-expect-error there is no such mode
+jobs.enqueue(Mail, 'ping', undefined, { dedup: { key: 'k', mode: 'once' } });
+// @ts-expect-error a limit without a time limits nothing
+jobs.limit(Mail, { rate: { limit: 10 } });

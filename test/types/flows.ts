@@ -49,6 +49,8 @@ flowNode(Orders, 'paid', { amount: 12 });
 flowNode(Mail, 'ping', undefined, { opts: { parentPolicy: 'wait' } });
 // @ts-expect-error that is no option
 flowNode(Mail, 'ping', undefined, { opts: { delay: 5 } });
+// @ts-expect-error its parent would wait for another job
+flowNode(Mail, 'ping', undefined, { opts: { dedup: { key: 'k' } } });
 // @ts-expect-error the name is said once
 flowNode(Mail, 'ping', undefined, { name: 'digest' });
 // @ts-expect-error children are nodes

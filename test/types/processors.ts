@@ -99,3 +99,11 @@ export class NoDefinition {}
 // @ts-expect-error there is no such option
 @Processor(Mail, { concurency: 10 })
 export class NoOption {}
+
+@Processor('mail', { lane: ({ name, data }) => (name === 'welcome' ? ['mail', data.to] : undefined) })
+export class Laned {
+  @OnJob('welcome')
+  welcome(): void {}
+}
+// @ts-expect-error a lane is no number
+Processor('mail', { lane: () => 7 });

@@ -1,10 +1,19 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, it } from '@jest/globals';
+import type { Redis } from 'ioredis';
 import { defineQueue, type QueueEvent } from '../../../lib/core.js';
+import { describeWithProcess } from '../../support/availability.js';
 import { until } from '../../support/until.js';
 import { fastClock } from '../fast-clock.js';
 import { latch, numbers, quiet, useStage } from '../jobs/stage.js';
 import { listenTo } from './listened.js';
+
+/** Somebody listens to the queue, and has said so: on two connections, each of which may be back first. */
+async function heardAgain(control: Redis): Promise<void> {
+  const both = async () =>
+    (await control.exists('emq:{q}:heard')) === 1 && (await control.pubsub('NUMSUB', 'emq:{q}:events'))[1] === 1;
+  await until(() => both().catch(() => false), { what: 'it to be listened to again' });
+}
 
 describe('who listens', () => {
   const stage = useStage();
@@ -131,6 +140,22 @@ describe('who listens', () => {
   });
 });
 
+describeWithProcess('listening to a server that comes back', () => {
+  const stage = useStage();
+
+  it('goes on after a restart without its data', async () => {
+    const echo = await stage.connect({ onError: () => undefined });
+    const heard = await listenTo(echo, 'q');
+    await echo.jobs.enqueue('q', 'before');
+    await heard.count('landed', 1);
+    await stage.server.process.kill();
+    await stage.server.process.restart();
+    await heardAgain(stage.control);
+    const { id } = await until(() => echo.jobs.enqueue('q', 'after').catch(() => undefined), { what: 'the server' });
+    await until(() => heard.of('landed').some((event) => event.id === id), { what: 'its event' });
+  });
+});
+
 describe('listening', () => {
   const stage = useStage();
 
@@ -160,7 +185,7 @@ describe('listening', () => {
     await stage.control.del('emq:{q}:heard');
     await stage.control.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
     await stage.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-    await until(async () => (await stage.control.exists('emq:{q}:heard')) === 1, { what: 'it to be said again' });
+    await heardAgain(stage.control);
     await producer.jobs.enqueue('q', 'job');
     await heard.first('landed');
   });

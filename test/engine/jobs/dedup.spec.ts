@@ -41,6 +41,11 @@ describe('a deduplication key', () => {
       async (id) => jobs.retry('q', id, await claim(), { maxAttempts: 0 }),
       (id) => jobs.remove('q', id),
       (id) => jobs.cancel('q', id),
+      async () => {
+        await jobs.claim('q', { leaseMs: 1 });
+        const reaped = async () => (await jobs.reap('q', { maxStalls: 0 })).died === 1;
+        await until(reaped, { what: 'its lease to lapse' });
+      },
     ];
     for (const end of ends) {
       const id = await add();
@@ -93,6 +98,15 @@ describe('a deduplication key', () => {
     expect(await jobs.enqueueMany('q', [{ name: 'job', opts: { id } }])).toEqual([
       { id, status: 'duplicate', state: 'done' },
     ]);
+  });
+
+  it('holds within one call too: of a bulk, and of one turn, the first one lands', async () => {
+    const { jobs } = await stage.connect();
+    const item = { name: 'job', opts: { dedup: settled } };
+    const [first, second] = await jobs.enqueueMany('q', [item, item]);
+    expect(second).toEqual({ id: first!.id, status: 'duplicate', state: 'pending' });
+    const turn = await Promise.all(numbers(3).map(() => jobs.enqueue('q', 'job', 1, { dedup: { key: 'turn' } })));
+    expect(turn.map(({ status }) => status)).toEqual(['landed', 'duplicate', 'duplicate']);
   });
 
   it('lets exactly one job of many producers land', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { z } from 'zod';
-import { type BulkCallback, defineQueue, type Lane, type LaneBy } from '../../../lib/core.js';
+import { type BulkCallback, defineQueue, type FlowOptions, type Lane, type LaneBy } from '../../../lib/core.js';
 import { until } from '../../support/until.js';
 import { failure, useStage } from '../jobs/stage.js';
 
@@ -167,7 +167,7 @@ describe('a job of a flow', () => {
     const { jobs, flows } = await stage.connect();
     const dedup = { key: 'k' };
     const message = async (call: Promise<unknown>) => (await failure(call)).message;
-    const child = { queue: 'q', name: 'child', opts: { dedup } };
+    const child = { queue: 'q', name: 'child', opts: { dedup } as FlowOptions };
     expect(await message(flows.add({ queue: 'q', name: 'root', children: [child] }))).toMatch(
       /^flow\.children\[0\]: dedup is not for jobs of a flow/,
     );

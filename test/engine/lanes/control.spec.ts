@@ -96,12 +96,35 @@ describe('a lane', () => {
     expect((await jobs.claim('q', { leaseMs: 60_000, count: 9 })).length).toBe(7);
   });
 
+  it('has its jobs listed by themselves, in their order, and so have the jobs without one', async () => {
+    const { jobs } = await stage.connect();
+    for (const lane of ['a', null, ['g', 'x'], 'a', null] as const) {
+      await jobs.enqueue('q', `${lane}`, undefined, { lane, priority: lane === null ? 0 : -1 });
+    }
+    await jobs.enqueue('q', 'first', undefined, { lane: 'a', priority: -2 });
+    const names = async (lane?: Lane | null) => {
+      const { jobs: listed, total } = await jobs.list('q', 'pending', lane === undefined ? {} : { lane });
+      return [total, ...listed.map(({ name }) => name)];
+    };
+    expect(await names('a')).toEqual([3, 'first', 'a', 'a']);
+    expect(await names(['g', 'x'])).toEqual([1, 'g,x']);
+    expect(await names(null)).toEqual([2, 'null', 'null']);
+    expect(await names('none')).toEqual([0]);
+    expect((await names())[0]).toBe(6);
+    const page = await jobs.list('q', 'pending', { lane: 'a', offset: 1, limit: 1 });
+    expect(page).toMatchObject({ total: 3, next: 2, jobs: [{ name: 'a' }] });
+    expect((await failure(jobs.list('q', 'dead', { lane: 'a' }))).message).toMatch(/only pending jobs stand in lanes/);
+    expect(await failure(jobs.list('q', 'pending', { lane: '' }))).toMatchObject({ code: 'EMQARG' });
+  });
+
   it('that has no setting of its own is judged by the default, those that are known already too', async () => {
     const { jobs, lanes } = await stage.connect();
     for (const lane of ['a', 'a', 'b', 'b', 'own', 'own']) await jobs.enqueue('q', lane, undefined, { lane });
     await lanes.configure('q', 'own', { cap: none });
     const claim = async () => (await jobs.claim('q', { leaseMs: 60_000, count: 9 })).map(({ name }) => name).sort();
+    expect(await lanes.getDefault('q')).toEqual({});
     await lanes.configureDefault('q', { cap: 1, maxWaiting: 2 });
+    expect(await lanes.getDefault('q')).toEqual({ cap: 1, maxWaiting: 2 });
     expect(await claim()).toEqual(['a', 'b', 'own', 'own']);
     expect(await lanes.get('q', 'a')).toMatchObject({ waiting: 1, active: 1, turnInMs: undefined, settings: {} });
     await jobs.enqueue('q', 'a', undefined, { lane: 'a' });
@@ -133,6 +156,49 @@ describe('a lane', () => {
     await jobs.enqueue('q', 'later', undefined, { lane, delayMs: 60_000 }); // only what waits for its turn counts
     expect((await jobs.claim('q', { leaseMs: 60_000, count: 9 })).length).toBe(3);
     expect(await jobs.enqueue('q', 'second', undefined, { lane })).toMatchObject({ status: 'landed' });
+  });
+});
+
+describe('a queue that is obliterated', () => {
+  const stage = useStage();
+
+  it('leaves nothing of its lanes, limits and keys behind, and says how many jobs went', async () => {
+    const { jobs, lanes } = await stage.connect();
+    await Promise.all(numbers(1500).map((n) => lanes.configure('q', `lane ${n}`, { weight: 2 })));
+    await lanes.configureDefault('q', { cap: 5 });
+    await lanes.configureGroup('q', 'g', { weight: 3 });
+    await lanes.pause('q', null);
+    await jobs.limit('q', { concurrency: 50, rate: { limit: 1, perMs: 1 } });
+    const lanesOf = [null, 'lane 1', ['g', 'x'], ['g', 'y']] as const;
+    for (const lane of lanesOf) {
+      for (const mode of ['until-settled', 'throttle'] as const) {
+        const dedup = { key: `${mode} ${lane}`, mode, ttlMs: 3_600_000 };
+        await jobs.enqueue('q', 'job', undefined, { lane, dedup });
+      }
+    }
+    const [claimed] = await jobs.claim('q', { leaseMs: 60_000 });
+    await jobs.complete('q', claimed!.id, claimed!.token);
+    expect(await jobs.obliterate('q')).toBe(7);
+    expect(await stage.control.keys('emq:{q}:*')).toEqual([]);
+  });
+});
+
+describe('the order of a queue with lanes', () => {
+  const stage = useStage();
+
+  it('is total: whose turn it is, then the priority, then the order of the ids (C136)', async () => {
+    const { jobs } = await stage.connect();
+    const add = (name: string, lane: Lane | null, priority: number) => jobs.enqueue('q', name, 1, { lane, priority });
+    for (const lane of ['a', 'b', null] as const) {
+      await add(`${lane} late`, lane, 0);
+      await add(`${lane} later`, lane, 0);
+      await add(`${lane} first`, lane, lane === 'b' ? -5 : -1);
+    }
+    const names = (await jobs.claim('q', { leaseMs: 60_000, count: 9 })).map(({ name }) => name);
+    const round = (which: string) => ['null', 'a', 'b'].map((lane) => `${lane} ${which}`);
+    expect(new Set(names.slice(0, 3))).toEqual(new Set(round('first')));
+    expect(new Set(names.slice(3, 6))).toEqual(new Set(round('late')));
+    expect(new Set(names.slice(6))).toEqual(new Set(round('later')));
   });
 });
 

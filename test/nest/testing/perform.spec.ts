@@ -64,6 +64,13 @@ class Mail {
     await new Promise((resolve) => signal.addEventListener('abort', resolve));
   }
 
+  @OnJob('report')
+  async report(job: Job): Promise<string> {
+    await job.progress('half');
+    job.progress(1n);
+    return 'never';
+  }
+
   @OnJob('bigint')
   bigint(): unknown {
     return { a: 1n };
@@ -147,6 +154,11 @@ describe('kit.performJob()', () => {
     expect((await failure(kit.performJob(Mail, 'bigint'))).message).toContain('result cannot be serialised');
   });
 
+  it('lets the handler report progress, of which nobody is told, and refuses what cannot be', async () => {
+    const { kit } = await boot();
+    expect((await failure(kit.performJob(Mail, 'report'))).message).toContain('progress cannot be encoded');
+  });
+
   it('refuses names that nobody handles, and lists those that are', async () => {
     const { kit } = await boot();
     const refused = async (...args: Parameters<typeof kit.performJob>) =>
@@ -156,7 +168,7 @@ describe('kit.performJob()', () => {
     );
     expect(await refused('mail', 'welcome')).toBe(
       "performJob: queue 'mail' handles no job named 'welcome'. Handled are " +
-        "'echo', 'look', 'stream', 'nothing', 'discard', 'snooze', 'sleep', 'bigint', 'digest'",
+        "'echo', 'look', 'stream', 'nothing', 'discard', 'snooze', 'sleep', 'report', 'bigint', 'digest'",
     );
     expect(await refused('male', 'echo')).toBe(
       "performJob: no processor of this app serves queue 'male'. Served are 'mail'",

@@ -59,7 +59,7 @@ describeTransition('claim', (table) => {
       ...laneChanges(capped, {
         lanes: { x: { waits: { [B]: 0, [C]: 0 }, runs: [A, D], state: { cap: 2 }, tag: 1000, out: true } },
       }),
-      hungry: { zset: [['p1', nowUs()]] },
+      hungry: zset(['p1', nowUs()]),
       active: zset([A, lease], [D, FAR]),
       [job(A)]: fields(CLAIMED),
     },
