@@ -22,6 +22,8 @@ local function duplicate_of(base, dedup, payload, run)
   local waits = state == 'scheduled' or (mode == 'l' and state == 'pending' and call('HEXISTS', row, 'lapsed') == 0)
   if not waits then return end
   call('HSET', row, 'payload', payload)
+  local attempts = call('HGET', row, 'attempts')
+  if attempts and attempts ~= '0' then call('HSET', row, 'uncharged', attempts) end -- they were those of the older data
   if mode == 'd' then call('ZADD', base .. 'schedule', spell(run), id) end
   return id .. ' ' .. state .. ' replaced', mode == 'd'
 end

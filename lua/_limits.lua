@@ -17,6 +17,11 @@ local function limits(base, now)
     return math.max(wanted, 0)
   end
 
+  -- A hold was all there was, and it is over.
+  function this.is_over()
+    return r[5] and not concurrency and not interval and hold <= now
+  end
+
   function this.spend(n)
     if not interval or n == 0 then return end
     tat = math.min(tat + n * interval, MAX_INT)

@@ -11,6 +11,9 @@
 local SEP = '\31'
 local QUEUE_HELD = SEP -- the member of `lanes:parked` that stands for the whole queue, held back by its own rate
 local SWEEPING = SEP .. SEP -- begins the member of `lanes:parked` that stands for a ring with more idle lanes than one step forgets
+-- A lane that owes nothing enters a tenth of a turn behind the floor, if others wait. At the floor itself lanes that are new at every
+-- claim would stop virtual time, and who has had a turn would wait behind them for ever.
+local ENTRY = 100
 local MOST_BROUGHT_BACK = 16
 local MOST_SWEPT = 300
 local GROUP_WINDOW = 16 -- lanes of a group that are looked at together
@@ -128,7 +131,13 @@ local function lanes(base)
     local when = turn(lane)
     if when == 0 then
       call('ZREM', parked, lane.name)
-      call('ZADD', lane.ring.key, exact(math.max(lane.tag, lane.ring.floor)), lane.name)
+      local ring = lane.ring
+      if lane.tag > ring.floor or (lane.changes and lane.changes.tag) then
+        call('ZADD', ring.key, exact(math.max(lane.tag, ring.floor)), lane.name)
+      else -- keeps its place if it has one
+        local behind = call('ZCARD', ring.key) > 0 and ENTRY / lane.weight or 0
+        call('ZADD', ring.key, 'NX', exact(ring.floor + behind), lane.name)
+      end
     else
       call('ZREM', lane.ring.key, lane.name)
       if when then

@@ -37,6 +37,10 @@ local most = wanted -- of what is wanted, what may be given
 if not paused then
   bad = laned and line_refusal(base)
   if bad then return bad end
+  if limit and limit.is_over() then
+    call('DEL', base .. 'limits') -- which full memory lets through
+    limit = nil
+  end
   if limit then
     most = limit.allowed(wanted)
     if most == 0 then call('ZREM', base .. 'hungry', process) end -- a first write that full memory lets through

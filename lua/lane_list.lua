@@ -33,6 +33,8 @@ for _, name in ipairs(names) do
   else
     local stands = redis.pcall('ZSCORE', ring, name)
     if type(stands) == 'string' then turn = 0 end
+    -- a group that is paused stands in no ring
+    if turn == 0 and ring ~= lanes_key and not call('ZSCORE', lanes_key, group .. '\31') then turn = -1 end
   end
   local active = is_group and '0' or redis.pcall('HGET', key, 'active')
   answer[#answer + 1] = {

@@ -86,6 +86,18 @@ describeTransition('enqueue', (table) => {
     changes: { [job(A)]: fields({ payload: 'new' }) },
   });
 
+  for (const mode of ['l', 'd700']) {
+    table.it(`gives a job that waits for its next attempt the new data, with all attempts before it (${mode})`, {
+      given: held((queue, jobId, more) => queue.scheduled(jobId, { ...more, attempts: 2, uncharged: 1 }, PAST)),
+      call: call(`${mode}:k`),
+      answer: [`${A} scheduled replaced`],
+      changes: {
+        [job(A)]: fields({ payload: 'new', uncharged: '2' }),
+        ...(mode === 'l' ? {} : { schedule: zset([A, inMs(700)]) }),
+      },
+    });
+  }
+
   for (const [what, given] of Object.entries({ 'is running': active, 'has lapsed': lapsed })) {
     table.it(`lands beside a job that ${what}, and takes the key over (l)`, {
       given,

@@ -16,23 +16,37 @@ describe('families in two queues, and a relay between them, in any order', () =>
   const executor = useExecutor(server);
   guardLeaks();
 
+  async function walked(seed: number, laned: boolean): Promise<FlowWalk> {
+    const client = server.client();
+    const queues = ['q', 'r'].map((name) => new Hand(client, executor.current, name));
+    const walk = new FlowWalk(queues, new Random(seed), laned);
+    let n = 0;
+    try {
+      for (; n < STEPS; n++) await walk.step();
+      await walk.finish();
+    } catch (error) {
+      const steps = walk.log.slice(-25).join('\n  ');
+      throw new Error(`ECHOMQ_SEED=${seed}, step ${n}: ${(error as Error).message}\n  ${steps}`);
+    }
+    return walk;
+  }
+
   it.each(SEEDS)(
     'keep the invariants, and no parent is left waiting (seed %i)',
     async (seed) => {
-      const client = server.client();
-      const queues = ['q', 'r'].map((name) => new Hand(client, executor.current, name));
-      const walk = new FlowWalk(queues, new Random(seed));
-      let n = 0;
-      try {
-        for (; n < STEPS; n++) await walk.step();
-        await walk.finish();
-      } catch (error) {
-        const steps = walk.log.slice(-25).join('\n  ');
-        throw new Error(`ECHOMQ_SEED=${seed}, step ${n}: ${(error as Error).message}\n  ${steps}`);
-      }
+      const walk = await walked(seed, false);
       const least = ALWAYS.includes(seed) ? 1 : 0;
       const unmet = Object.entries(walk.met).filter(([, times]) => times < least);
       expect({ unmet, met: walk.met }).toEqual({ unmet: [], met: walk.met });
+    },
+    120_000,
+  );
+
+  it.each(SEEDS.slice(1))(
+    'and in lanes, some under a deduplication key (seed %i)',
+    async (seed) => {
+      const { met } = await walked(seed, true);
+      expect(met.landed).toBeGreaterThan(0);
     },
     120_000,
   );

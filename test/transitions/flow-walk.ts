@@ -11,6 +11,7 @@ import { type Node, node, splitChildren, splitTree, treeJob } from './tree.js';
 import { Ids, Walk } from './walk.js';
 
 const CROWD = 40;
+const LANES = [undefined, 'a', 'b', 'g\u001fa', 'g\u001fb'];
 const POLICIES = [undefined, undefined, undefined, undefined, 'ignore', 'ignore', 'continue', 'hold'];
 
 /** What a walk has met; a walk that meets too little shows too little. */
@@ -55,8 +56,16 @@ export class FlowWalk {
   constructor(
     queues: readonly Hand[],
     private readonly random: Random,
+    /** Most jobs stand in lanes, and some hold a deduplication key. */
+    private readonly laned = false,
   ) {
-    this.walks = queues.map((queue) => new Walk(queue, random, this.ids, this.log, CROWD));
+    this.walks = queues.map((queue) => new Walk(queue, random, this.ids, this.log, CROWD, () => this.landing()));
+  }
+
+  private landing(): string[] {
+    const lane = this.laned ? this.random.pick(LANES) : undefined;
+    const key = this.laned && this.random.chance(0.2) ? this.random.pick(['u:k', 'l:k', 'd60000:k']) : undefined;
+    return [...(lane === undefined ? [] : ['lane', lane]), ...(key === undefined ? [] : ['dedup', key])];
   }
 
   async step(): Promise<void> {
@@ -160,6 +169,7 @@ export class FlowWalk {
     const options = {
       queue,
       policy: this.random.pick(POLICIES),
+      ...(this.laned ? { lane: this.random.pick(LANES) } : {}),
       ...(this.random.chance(0.2) ? { priority: this.random.below(3) - 1 } : {}),
       ...(children === 0 && this.random.chance(0.2) ? { delay: '60000' } : {}),
     };

@@ -52,6 +52,11 @@ describeTransition('lane_list', (table) => {
     call: ['', '', ''],
     answer: [5, ['', 1, '0', 0, state({ tag: '100' })]],
   });
+  table.it('says of the lanes of a group that is paused that time does not say when', {
+    given: (queue) => laned(queue, { ...some, groups: { g: { tag: 200, state: { paused: 1 }, out: true } } }),
+    call: ['', '', `g${SEP}in`],
+    answer: [5, [`g${SEP}in`, 1, '0', -1, state({})]],
+  });
   table.it('shows a lane that nobody knows', { given, call: ['', '', 'new'], answer: [5, ['new', 0, '0', -1, []]] });
   table.it('shows what holds for lanes without settings of their own', {
     given: (queue) => laned(queue, { ...some, defaults: { cap: '3' } }),

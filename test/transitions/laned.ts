@@ -33,7 +33,9 @@ export interface Lanes {
   floor?: number;
   lanes: Readonly<Record<string, Lane>>;
   /** By their names without the separator. `out`: paused. */
-  groups?: Readonly<Record<string, { tag?: number; state?: Record<string, unknown>; out?: boolean; idle?: boolean }>>;
+  groups?: Readonly<
+    Record<string, { tag?: number; at?: number; state?: Record<string, unknown>; out?: boolean; idle?: boolean }>
+  >;
   /** What stands for all of them. */
   defaults?: Record<string, string>;
   /** The sum of those that wait in lanes; undefined where it was never counted. */
@@ -73,11 +75,11 @@ export function laneKeys(all: Lanes): Dumped {
     if (group !== '') counts[group.slice(0, -1)] = (counts[group.slice(0, -1)] ?? 0) + 1;
   }
   for (const name of new Set([...Object.keys(counts), ...Object.keys(all.groups ?? {})])) {
-    const { tag, state, out, idle } = all.groups?.[name] ?? {};
+    const { tag, at, state, out, idle } = all.groups?.[name] ?? {};
     join('lanes:waiting', name + SEP, 0);
     const counted = counts[name] === undefined ? {} : { lanes: counts[name] };
     keys[`lanegroupstate:${name}`] = { hash: textOf({ ...counted, ...(tag === undefined ? {} : { tag }), ...state }) };
-    if (sets[`lanegroup:${name}`] && !out) join('lanes', name + SEP, Math.max(tag ?? 0, all.floor ?? 0));
+    if (sets[`lanegroup:${name}`] && !out) join('lanes', name + SEP, at ?? Math.max(tag ?? 0, all.floor ?? 0));
     if (idle) join('laneidle:', name + SEP, tag);
   }
   if (all.held !== undefined) join('lanes:parked', QUEUE_HELD, all.held);

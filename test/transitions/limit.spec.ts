@@ -128,6 +128,16 @@ describeTransition('claim', (table) => {
     hears: [['beat', { asymmetricMatch: (said: unknown) => /^park:\d+$/.test(String(said)) }]],
   });
 
+  table.it('forgets a hold that is over, where nothing else limits the queue', {
+    given: async (queue) => {
+      await queue.pending(A);
+      await queue.client.hset(queue.keys.limits, { until: PAST, tat: PAST });
+    },
+    call: [30_000],
+    answer: [A, 'p', '1'],
+    changes: { pending: gone, active: zset([A, inMs(30_000)]), [job(A)]: fields(CLAIMED), limits: gone },
+  });
+
   table.it('minds no hold that is over', {
     given: async (queue) => {
       await queue.pending(A);

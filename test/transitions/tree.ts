@@ -11,6 +11,7 @@ export interface NodeOptions {
   delay?: string;
   priority?: number;
   policy?: string;
+  lane?: string | undefined;
 }
 
 /** A job of a tree in `q`, unless another queue is named, before it knows its parent. */
@@ -26,8 +27,9 @@ export function node(id: string, options: NodeOptions = {}, children: readonly N
 
 /** As the client writes it: what goes without saying is left out. */
 export function treeJob({ id, options, children }: Node, parent?: { queue: string; id: string }): TreeJob {
-  const { queue = 'q', payload = 'p', delay = '', priority, policy } = options;
+  const { queue = 'q', payload = 'p', delay = '', priority, policy, lane } = options;
   const fields = priority === undefined ? [] : ['priority', String(priority)];
+  if (lane !== undefined) fields.push('lane', lane);
   if (parent !== undefined) {
     fields.push('parent', parent.id);
     if (parent.queue !== queue) fields.push('parent_queue', parent.queue);

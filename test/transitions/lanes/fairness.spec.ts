@@ -123,6 +123,20 @@ describe('who is served next, counted on the server', () => {
     expect(tally(await served(100, 1))).toEqual({ idle: 50, busy: 50 });
   });
 
+  it('who waits gets its turns, however many lanes come that are new at every claim', async () => {
+    await land('old', 100);
+    const turns: string[] = [];
+    for (let n = 0; n < 1_000; n++) {
+      await land(`new${n}`, 1);
+      turns.push(...(await served(1, 1)));
+    }
+    // A new lane comes a tenth of a turn behind: those that have come since `old` was served are at most ten times those that wait.
+    const own = turns.flatMap((lane, n) => (lane === 'old' ? [n] : []));
+    expect(own.length).toBeGreaterThanOrEqual(12);
+    own.slice(1).forEach((at, n) => expect(at - own[n]!).toBeLessThanOrEqual(10 * (n + 2) + 1));
+    await expectInvariants(queue.client, 'q');
+  }, 60_000);
+
   it.each([
     [500, 1],
     [10_000, 100],

@@ -20,7 +20,8 @@ const laneOf = (jobId: string, lane: string, ...more: string[]) => [
 ];
 
 describeTransition('enqueue', (table) => {
-  const both: Lanes = { lanes: { '': { waits: { [B]: 0 } }, x: { waits: { [A]: 0 } } } };
+  // The second to come enters a tenth of a turn behind.
+  const both: Lanes = { lanes: { '': { waits: { [B]: 0 } }, x: { waits: { [A]: 0 }, at: 100 } } };
   table.it('begins lanes with the first job of one; those that wait already are one of them', {
     given: (queue) => queue.pending(B),
     call: laneOf(A, 'x'),
@@ -44,7 +45,12 @@ describeTransition('enqueue', (table) => {
         { floor: 700, lanes: {}, total: '0' },
         {
           floor: 700,
-          lanes: { x: { waits: { [A]: 5, [D]: 0 } }, [`g${SEP}y`]: { waits: { [B]: 0 } }, '': { waits: { [C]: 0 } } },
+          lanes: {
+            x: { waits: { [A]: 5, [D]: 0 } },
+            [`g${SEP}y`]: { waits: { [B]: 0 } },
+            '': { waits: { [C]: 0 }, at: 800 },
+          },
+          groups: { g: { at: 800 } },
         },
       ),
       [job(A)]: fields({ ...LANDED, lane: 'x', priority: '5' }),
@@ -81,7 +87,7 @@ describeTransition('enqueue', (table) => {
     answer: [1, -3, 1],
     changes: {
       ...laneChanges(full({ max_waiting: '2' }), {
-        lanes: { x: { waits: { [A]: 0, [B]: 0 }, state: { max_waiting: '2' } }, y: { waits: { [D]: 0 } } },
+        lanes: { x: { waits: { [A]: 0, [B]: 0 }, state: { max_waiting: '2' } }, y: { waits: { [D]: 0 }, at: 100 } },
       }),
       ...{
         [job(A)]: fields({ ...LANDED, lane: 'x' }),
