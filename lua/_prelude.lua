@@ -47,8 +47,15 @@ local function chunked(list, fn)
   return total
 end
 
+-- Takes a flat list of scores and members, and hands it over from its end: lists are made in the order of their members, and a
+-- set of up to 128 is a list that the server goes through from its head, which for 100 members in order takes three times as long.
 local function zadd(key, scored)
-  return chunked(scored, function(...) return call('ZADD', key, ...) end)
+  local n, back = #scored, scored
+  if n > 2 then
+    back = {}
+    for i = 1, n, 2 do back[i], back[i + 1] = scored[n - i], scored[n - i + 1] end
+  end
+  return chunked(back, function(...) return call('ZADD', key, ...) end)
 end
 
 local function zrem(key, ids)
