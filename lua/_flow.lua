@@ -294,10 +294,17 @@ local function flows(base, record, now)
   end
 
   -- Landing. A tree is a flat list of tokens:
-  --   node     id, payload, delay, nfields, field, value ..., then its children
-  --   children m, and if that is not 0: m times `queue|id`; c, c nodes of this queue; o, o times the queue and the packed
-  --            nodes it is owed (a list of tokens: how many nodes, nodes)
+  --   node     id, payload, delay, nfields, field, value ..., children
+  --   alike    a, and if that is not 0: nfields, field, value ..., a times id, payload: nodes for now, without children, which
+  --            share these fields
+  --   children m, and if that is not 0: alike; n; g; m - a times `queue|id`; n nodes of this queue; o, o times the queue and the
+  --            packed nodes it is owed. Named first are the n nodes, in their order; then g that a user may have given an id;
+  --            the rest were minted for this call, so that their ids can be neither taken nor double, and are not looked at
+  --   packed   a list of tokens: alike; n, n nodes
   local CLIENT_FIELDS = { priority = true, max_stalls = true, parent = true, parent_queue = true, parent_policy = true }
+  -- Of those that are not looked at so many are after all, the last: where the landing of a tree is sent again whose root has
+  -- run already, it is they that may still be there.
+  local LAST_LOOK = 50
 
   local DIGITS = { ['0'] = 0, ['1'] = 1, ['2'] = 2, ['3'] = 3, ['4'] = 4 } -- nearly all of them, at no cost
 
@@ -308,53 +315,94 @@ local function flows(base, record, now)
     return int(text, 0, most or MAX_INT)
   end
 
-  -- Looks at a node and answers where the next token is, or nil and what is wrong. `found` collects: `inline`, how many nodes
-  -- are written at once; `rows` of descendants in this queue, also of those that are owed; `seen`, descendants by id; `twice`,
-  -- an id that stands twice.
+  local function minted(id)
+    return id and #id == 14 and string.find(id, '^JOB%w+$')
+  end
+
+  -- What is found of a tree: `inline`, how many nodes are written at once; `rows` of this queue that are looked at, also of nodes
+  -- that are owed; `seen`, ids that are looked at; `twice`, one that stands twice. `members`, a list, takes the outermost children
+  -- that are looked at.
+  function flow.nothing_found(members)
+    return { inline = 0, rows = {}, seen = {}, members = members }
+  end
+
+  local function look(found, id, here)
+    local seen, rows = found.seen, found.rows
+    if seen[id] then found.twice = id end
+    seen[id] = true
+    if here then rows[#rows + 1] = base .. 'job:' .. id end
+  end
+
+  -- Each looks at a part and answers where the next token is, or nil and what is wrong.
   local inspect_children
-  local function inspect_node(tokens, i, found)
-    local id = tokens[i]
-    if not id or #id ~= 14 or not string.find(id, '^JOB%w+$') then return nil, 'not a minted id' end
-    if not tokens[i + 1] or not run_at(tokens[i + 2] or '?', 0) then return nil, 'a delay is not canonical milliseconds' end
-    local fields = number(tokens, i + 3, 8)
+
+  local function inspect_fields(tokens, i)
+    local fields = number(tokens, i, 8)
     if not fields then return nil, 'fields do not add up' end
-    for f = i + 4, i + 3 + 2 * fields, 2 do
+    for f = i + 1, i + 2 * fields, 2 do
       local name, value = tokens[f], tokens[f + 1]
       if not CLIENT_FIELDS[name or ''] or not value then return nil, 'a client may not set this field' end
       if name == 'priority' and not int(value, -MAX_INT, MAX_INT) then return nil, 'priority is not an integer' end
       if name == 'max_stalls' and not int(value, 0, MAX_INT) then return nil, 'max_stalls is not an integer' end
     end
+    return i + 1 + 2 * fields
+  end
+
+  local function inspect_node(tokens, i, found)
+    if not minted(tokens[i]) then return nil, 'not a minted id' end
+    if not tokens[i + 1] or not run_at(tokens[i + 2] or '?', 0) then return nil, 'a delay is not canonical milliseconds' end
+    local after, fault = inspect_fields(tokens, i + 3)
+    if not after then return nil, fault end
     found.inline = found.inline + 1
-    return inspect_children(tokens, i + 4 + 2 * fields, found)
+    return inspect_children(tokens, after, found)
+  end
+
+  -- Answers also how many there are.
+  local function inspect_alike(tokens, i, found)
+    local alike = number(tokens, i, 1000)
+    if not alike then return nil, 'nodes that are alike do not add up' end
+    if alike == 0 then return i + 1, 0 end
+    local at, fault = inspect_fields(tokens, i + 1)
+    if not at then return nil, fault end
+    local after = at + 2 * alike
+    if after > #tokens + 1 then return nil, 'nodes that are alike do not add up' end
+    for k = at, after - 2, 2 do
+      if not minted(tokens[k]) then return nil, 'not a minted id' end
+      look(found, tokens[k], true)
+    end
+    found.inline = found.inline + alike
+    return after, alike
   end
 
   function inspect_children(tokens, i, found)
-    local members = number(tokens, i, #tokens - i)
-    if not members then return nil, 'children do not add up' end
-    i = i + 1
-    if members == 0 then return i end
-    local ours, jobs = queue .. '|', base .. 'job:'
-    local seen, rows, n = found.seen, found.rows, #found.rows
-    local sub, byte, width = string.sub, string.byte, #ours
-    for m = i, i + members - 1 do -- there may be tens of thousands
+    local all = number(tokens, i, #tokens - i)
+    if not all then return nil, 'children do not add up' end
+    if all == 0 then return i + 1 end
+    local ours, members = queue .. '|', found.members
+    found.members = nil
+    local at, alike = inspect_alike(tokens, i + 1, found)
+    if not at then return nil, alike end
+    if members then
+      for k = at - 2 * alike, at - 2, 2 do members[#members + 1] = ours .. tokens[k] end
+    end
+    local first, last = at + 2, at + 1 + all - alike
+    local inline = number(tokens, at, all - alike)
+    local given = inline and number(tokens, at + 1, all - alike - inline)
+    if not given or last > #tokens then return nil, 'children do not add up' end
+    local looked, again = first + inline + given, last - LAST_LOOK
+    local byte, sub = string.byte, string.sub
+    for m = first, last do -- there may be tens of thousands
       local member = tokens[m]
-      local id = sub(member, -14)
-      if byte(member, -15) ~= 124 or byte(id) ~= 74 then return nil, 'a child is not named queue|id' end
-      if seen[id] then found.twice = id end
-      seen[id] = 'elsewhere'
-      if #member == width + 14 and sub(member, 1, width) == ours then
-        seen[id] = 'here'
-        n = n + 1
-        rows[n] = jobs .. id
+      local bar, letter = byte(member, -15, -14)
+      if bar ~= 124 or letter ~= 74 then return nil, 'a child is not named queue|id' end
+      if m < looked or m > again then
+        look(found, sub(member, -14), sub(member, 1, -15) == ours)
+        if members then members[#members + 1] = member end
       end
     end
-    i = i + members
-    local inline = number(tokens, i, members)
-    if not inline then return nil, 'children do not add up' end
-    i = i + 1
-    for _ = 1, inline do
-      local id = tokens[i] or ''
-      if found.seen[id] ~= 'here' then return nil, 'a node is no child of its parent' end
+    i = last + 1
+    for m = first, first + inline - 1 do
+      if tokens[m] ~= ours .. (tokens[i] or '') then return nil, 'a node is no child of its parent' end
       local after, fault = inspect_node(tokens, i, found)
       if not after then return nil, fault end
       i = after
@@ -366,35 +414,53 @@ local function flows(base, record, now)
     end
     return i + 1 + 2 * owed
   end
-
-  local function nothing_found()
-    return { inline = 0, rows = {}, seen = {} }
-  end
-  flow.nothing_found = nothing_found
   flow.inspect_node, flow.inspect_children = inspect_node, inspect_children
+
+  function flow.inspect_packed(tokens, found)
+    local i, fault = inspect_alike(tokens, 1, found)
+    if not i then return nil, fault end
+    local nodes = number(tokens, i, 1000)
+    if not nodes then return nil, 'a landing is no list of nodes' end
+    i = i + 1
+    for _ = 1, nodes do
+      look(found, tokens[i] or '', true)
+      i, fault = inspect_node(tokens, i, found)
+      if not i then return nil, fault end
+    end
+    if i ~= #tokens + 1 then return nil, 'a landing is more than its nodes' end
+    return i
+  end
+
+  -- No id that was looked at is taken.
+  function flow.are_free(found)
+    return not found.twice and chunked(found.rows, function(...) return call('EXISTS', ...) end) == 0
+  end
 
   local earliest, landed = nil, 0
   local ready = {} -- flat, a priority and an id: what has landed and can be claimed; nothing else in a step asks for it
   local schedule = base .. 'schedule'
 
-  -- Skips a node that is not landed.
-  local function skip(tokens, i)
-    return (inspect_node(tokens, i, nothing_found()))
+  local function fields_of(tokens, first, last)
+    local fields = {}
+    for f = first, last - 1, 2 do fields[tokens[f]] = tokens[f + 1] end
+    return fields
+  end
+
+  -- A child whose id is taken is not landed: its parent is told that it is gone, which is a death that no reprocessing can undo,
+  -- and so nothing to wait for under `hold`.
+  local function not_landed(id, fields)
+    tell(id, fields, 'gone', 'the id ' .. id .. ' is taken')
   end
 
   local land_children
-  -- Writes a node that was looked at. A child whose id is taken is not landed: its parent is told that it is gone, which is a
-  -- death that no reprocessing can undo, and so nothing to wait for under `hold`.
-  -- `free`: it is known that no id is taken.
-  function flow.land_node(tokens, i, free)
+  -- Each writes a part that was looked at, and answers where the next token is. `free`: it is known that no id is taken.
+  local function land_node(tokens, i, free)
     if results then record_results() end
     local id, row = tokens[i], base .. 'job:' .. tokens[i]
     local at = i + 4 + 2 * tonumber(tokens[i + 3])
     if not free and call('EXISTS', row) == 1 then
-      local given = {}
-      for f = i + 4, at - 1, 2 do given[tokens[f]] = tokens[f + 1] end
-      tell(id, given, 'gone', 'the id ' .. id .. ' is taken')
-      return skip(tokens, i)
+      not_landed(id, fields_of(tokens, i + 4, at - 1))
+      return (inspect_node(tokens, i, flow.nothing_found()))
     end
     local is_parent, run = tokens[at] ~= '0', 0
     if not is_parent and tokens[i + 2] ~= '' then
@@ -403,10 +469,7 @@ local function flows(base, record, now)
     end
     local state = is_parent and 'awaiting_children' or run > 0 and 'scheduled' or 'pending'
     call('HSET', row, 'state', state, 'attempts', '0', 'payload', tokens[i + 1], unpack(tokens, i + 4, at - 1))
-    local priority
-    for f = i + 4, at - 1, 2 do
-      if tokens[f] == 'priority' then priority = tokens[f + 1] end
-    end
+    local priority = fields_of(tokens, i + 4, at - 1).priority
     if priority == '0' then call('HDEL', row, 'priority') end -- a row says its priority only if it is not 0
     landed = landed + 1
     if is_parent then
@@ -424,22 +487,62 @@ local function flows(base, record, now)
     return at + 1
   end
 
-  function land_children(row, tokens, i, free)
-    local members = tonumber(tokens[i])
-    i = i + 1
-    for from = i, i + members - 1, CHUNK do
-      call('SADD', row .. ':children', unpack(tokens, from, math.min(from + CHUNK, i + members) - 1))
+  local function land_alike(tokens, i, free)
+    local alike = tonumber(tokens[i])
+    if alike == 0 then return i + 1 end
+    if results then record_results() end
+    local first = i + 2
+    local at = first + 2 * tonumber(tokens[i + 1])
+    local fields, jobs = fields_of(tokens, first, at - 1), base .. 'job:'
+    local priority = priority_of(fields.priority)
+    local n = #ready
+    for k = at, at + 2 * alike - 2, 2 do
+      local id = tokens[k]
+      local row = jobs .. id
+      if not free and call('EXISTS', row) == 1 then
+        not_landed(id, fields)
+      else
+        if at == first + 2 then
+          call('HSET', row, 'state', 'pending', 'attempts', '0', 'payload', tokens[k + 1], tokens[first], tokens[first + 1])
+        else
+          call('HSET', row, 'state', 'pending', 'attempts', '0', 'payload', tokens[k + 1], unpack(tokens, first, at - 1))
+        end
+        if fields.priority == '0' then call('HDEL', row, 'priority') end
+        ready[n + 1], ready[n + 2] = priority, id
+        n, landed = n + 2, landed + 1
+      end
     end
+    return at + 2 * alike
+  end
+
+  function land_children(row, tokens, i, free)
+    local all, alike, at = tonumber(tokens[i]), tonumber(tokens[i + 1]), i + 2
+    local function join(...) return call('SADD', row .. ':children', ...) end
+    if alike > 0 then
+      local ours, members = queue .. '|', {}
+      at = i + 3 + 2 * tonumber(tokens[i + 2])
+      for k = 1, alike do members[k] = ours .. tokens[at + 2 * k - 2] end
+      chunked(members, join)
+      at = at + 2 * alike
+    end
+    local inline, last = tonumber(tokens[at]), at + 1 + all - alike
+    for m = at + 2, last, CHUNK do join(unpack(tokens, m, math.min(m + CHUNK - 1, last))) end
     call('SET', row .. ':dependencies', outstanding(row))
-    i = i + members
-    local inline = tonumber(tokens[i])
-    i = i + 1
-    for _ = 1, inline do i = flow.land_node(tokens, i, free) end
+    land_alike(tokens, i + 1, free)
+    i = last + 1
+    for _ = 1, inline do i = land_node(tokens, i, free) end
     local owed = tonumber(tokens[i])
     for o = i + 1, i + 2 * owed, 2 do owe(tokens[o], 'land', 'nodes', tokens[o + 1]) end
     return i + 1 + 2 * owed
   end
-  flow.land_children = land_children
+  flow.land_node, flow.land_children = land_node, land_children
+
+  function flow.land_packed(tokens, free)
+    local i = land_alike(tokens, 1, free)
+    local nodes = tonumber(tokens[i])
+    i = i + 1
+    for _ = 1, nodes do i = land_node(tokens, i, free) end
+  end
 
   -- The last words of a step: counts, wake-ups, who died of its children, and that something is owed.
   function flow.finish()

@@ -46,15 +46,11 @@ while i <= #ARGV do
     local ok, tokens = pcall(cmsgpack.unpack, ARGV[i + 2])
     local listed = ok and type(tokens) == 'table'
     for _, token in ipairs(listed and tokens or {}) do listed = listed and type(token) == 'string' end
-    local nodes = listed and int(tokens[1] or '', 0, 1000)
-    if not nodes then return refuse('EMQARG', 'apply: a landing is no list of nodes') end
-    local at, fault, found = 2, nil, family.nothing_found()
-    for _ = 1, nodes do
-      at, fault = family.inspect_node(tokens, at, found)
-      if not at then return refuse('EMQARG', 'apply: ' .. fault) end
-    end
-    if at ~= #tokens + 1 then return refuse('EMQARG', 'apply: a landing is more than its nodes') end
-    landings[i] = { nodes, tokens }
+    if not listed then return refuse('EMQARG', 'apply: a landing is no list of nodes') end
+    local found = family.nothing_found()
+    local after, fault = family.inspect_packed(tokens, found)
+    if not after then return refuse('EMQARG', 'apply: ' .. fault) end
+    landings[i] = { tokens, found }
   end
   i = i + WIDTH[ARGV[i + 1]]
 end
@@ -65,8 +61,7 @@ while i <= #ARGV do
   local id, kind = ARGV[i], ARGV[i + 1]
   if earlier(last_ms, last_seq, ms[i], seq[i]) then
     if kind == 'land' then
-      local at = 2
-      for _ = 1, landings[i][1] do at = family.land_node(landings[i][2], at) end
+      family.land_packed(landings[i][1], family.are_free(landings[i][2]))
     else
       family.arrive(ARGV[i + 2], source, ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], ARGV[i + 6])
     end

@@ -5,7 +5,7 @@ import { familyChanges, familyKeys, give, moved, owing, waiting } from './family
 import { C, type How, P, type Policy, S } from './flows/arrivals.js';
 import { fansIn } from './flows/fan-in.js';
 import { type Hand, id } from './hand.js';
-import { NOT_NUMBERS } from './malformed.js';
+import { each, NOT_NUMBERS } from './malformed.js';
 import { inMs } from './server-time.js';
 import { describeTransition } from './state-table.js';
 import { fresh, landing, node, nodesOf } from './tree.js';
@@ -380,23 +380,24 @@ describeTransition('apply', (table) => {
   table.refuses('refuses ends that it does not know', given, [
     ...['', 'DONE', 'completed', 'failed', '1'].map((how) => ['r', '0-0', ...good, ...settle('5-2', S, how as How)]),
   ]);
-  const tokens = [A, 'p', '', '0', '0'];
+  const tokens = ['0', '1', A, 'p', '', '0', '0'];
   const listed = (...nodes: (string | Buffer)[]) => ['r', '0-0', ...good, '5-2', 'land', packed(nodes)];
   table.refuses('refuses landings that are no lists of nodes', given, [
     ...['', 'x', Buffer.from([0xc1]), Buffer.from([0xdd, 0, 0, 0, 9]), Buffer.from([0x05])].map((nodes) => {
       return ['r', '0-0', ...good, '5-2', 'land', nodes];
     }),
     listed(),
-    listed('x', ...tokens),
-    listed('2', ...tokens),
-    listed('0', ...tokens),
-    listed('1001', ...tokens),
-    listed('1', ...tokens, 'more'),
-    listed('1', ...tokens.slice(0, 4)),
-    listed('1', A, 'p', 'soon', '0', '0'),
-    listed('1', A, 'p', '', '1', 'state', 'dead', '0'),
-    listed('1', A, 'p', '', '0', '9007199254740991'),
-    listed('1', A, 'p', '', '0', '1', `q|${B}`, '0', '1', 'no{queue}', 'nodes'),
+    listed('0'),
+    ...[0, 1, 5, 6].flatMap((place) => each(tokens, place, ['x', '2', '1001']).map((wrong) => listed(...wrong))),
+    listed(...tokens, 'more'),
+    listed(...tokens.slice(0, 6)),
+    listed('0', '1', A, 'p', 'soon', '0', '0'),
+    listed('0', '1', A, 'p', '', '1', 'state', 'dead', '0'),
+    listed('0', '1', A, 'p', '', '0', '9007199254740991'),
+    listed('0', '1', A, 'p', '', '0', '1', '0', '0', '1', `q|${B}`, '1', 'no{queue}', 'nodes'),
+    listed('1', '0', A, '0'),
+    listed('2', '0', A, 'p', '0'),
+    listed('1', '1', 'state', 'dead', A, 'p', '0'),
     // numbers and lists in the place of texts
     ['r', '0-0', ...good, '5-2', 'land', Buffer.from([0x92, 0xa1, 0x31, 0x05])],
     ['r', '0-0', ...good, '5-2', 'land', Buffer.from([0x92, 0xa1, 0x31, 0x90])],

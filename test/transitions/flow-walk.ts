@@ -155,11 +155,13 @@ export class FlowWalk {
 
   /** A tree whose ids are new, but for a few that are taken; none of those twice under one parent, which no client does. */
   private node(queue: string, depth: number, strangers: readonly string[]): Node {
-    const jobId = strangers.length > 0 && this.random.chance(0.1) ? this.random.pick(strangers) : this.ids.next();
+    const taken = strangers.length > 0 && this.random.chance(0.1);
+    const jobId = taken ? this.random.pick(strangers) : this.ids.next();
     const children = depth === 0 || this.random.chance(0.4) ? 0 : 1 + this.random.below(2);
     const options = {
       queue,
       policy: this.random.pick(POLICIES),
+      fresh: !taken && jobId.charCodeAt(13) % 2 === 0,
       ...(this.random.chance(0.2) ? { priority: this.random.below(3) - 1 } : {}),
       ...(children === 0 && this.random.chance(0.2) ? { delay: '60000' } : {}),
     };
