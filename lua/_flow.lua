@@ -18,6 +18,10 @@ end
 
 local MOST_HOPS = 500 -- from parent to parent, upwards, in one step; the rest is owed to the queue itself
 
+-- One entry of an outbox carries results of up to so many children, twice counted, and of more than one only so many bytes.
+local MOST_RESULTS, MOST_BYTES = 200, 100000
+local LISTED = 32 -- of up to so many children the results take as little memory as they can
+
 local function flows(base, record, now)
   local queue = string.match(base, '{(.*)}:$')
   local flow = { fallen = {} }
@@ -25,7 +29,43 @@ local function flows(base, record, now)
   local unnamed = {} -- rows of dead parents that have lost a child they may have named
   local tell
 
+  -- Results that parents elsewhere are owed, by parent: those of one parent go in one entry.
+  local results_owed
+
+  local function owe_results(r)
+    owes = true
+    if #r.list == 2 then
+      call('XADD', base .. 'outbox', '*', 'to', r.target, 'kind', 'settle', 'parent', r.parent, 'child', r.list[1],
+        'how', 'done', 'policy', r.policy, 'text', r.list[2])
+    elseif #r.list > 2 then
+      call('XADD', base .. 'outbox', '*', 'to', r.target, 'kind', 'results', 'parent', r.parent,
+        'results', cmsgpack.pack(r.list))
+    end
+    r.list, r.bytes = {}, 0
+  end
+
+  -- Before anything else is owed: what became of one child stays in its order.
+  local function owe_all_results()
+    for _, r in ipairs(results_owed) do owe_results(r) end
+    results_owed = nil
+  end
+
+  local function owe_result(target, parent, child, policy, text)
+    results_owed = results_owed or {}
+    local key = target .. '|' .. parent
+    local r = results_owed[key]
+    if not r then
+      r = { target = target, parent = parent, policy = policy, bytes = 0, list = {} }
+      results_owed[key], results_owed[#results_owed + 1] = r, r
+    end
+    if #r.list >= MOST_RESULTS or #r.list > 0 and r.bytes + #text > MOST_BYTES then owe_results(r) end
+    local n = #r.list
+    r.list[n + 1], r.list[n + 2], r.bytes = child, text, r.bytes + #text
+    if n == 0 then r.policy = policy end
+  end
+
   local function owe(target, kind, ...)
+    if results_owed then owe_all_results() end
     call('XADD', base .. 'outbox', '*', 'to', target, 'kind', kind, ...)
     owes = true
   end
@@ -145,6 +185,19 @@ local function flows(base, record, now)
     return not found.err and found
   end
 
+  -- A hash of up to 512 short fields is a list that is gone through for each of them. One field that is too long for that makes
+  -- it a table, and it stays one.
+  local function record_processed(row, fresh)
+    local key = row .. ':processed'
+    if call('EXISTS', key) == 1 or call('SCARD', row .. ':children') <= LISTED then
+      call('HSET', key, unpack(fresh))
+    else
+      local long = string.rep('-', 65)
+      call('HSET', key, long, '', unpack(fresh))
+      call('HDEL', key, long)
+    end
+  end
+
   local function record_results()
     local parent, from, children, texts = results.parent, results.from, results.children, results.texts
     results = nil
@@ -169,7 +222,7 @@ local function flows(base, record, now)
         end
       end
     end
-    if #fresh > 0 then call('HSET', row .. ':processed', unpack(fresh)) end
+    if #fresh > 0 then record_processed(row, fresh) end
     if done == 0 then return end
     local left = count_down(row, done)
     if p.of_children then
@@ -180,22 +233,34 @@ local function flows(base, record, now)
   end
 
   local function succeed(parent, from, child, text)
-    local same = results and results.parent == parent and results.from == from
-    if results and not (same and #results.children < CHUNK and not results.seen[child]) then record_results() end
-    results = results or { parent = parent, from = from, children = {}, texts = {}, seen = {} }
-    local n = #results.children + 1
-    results.children[n], results.texts[n], results.seen[child] = child, text, true
+    local r = results
+    if r and not (r.parent == parent and r.from == from and r.n < CHUNK) then
+      record_results()
+      r = nil
+    end
+    if not r then
+      r = { parent = parent, from = from, children = {}, texts = {}, n = 0 }
+      results = r
+    end
+    local n = r.n + 1
+    r.children[n], r.texts[n], r.n = child, text, n
   end
 
-  -- A child of this queue is done, and so is what its parent, in this queue too, is told.
+  -- A child of this queue is done, and so is what its parent, in this queue too, is told. No child twice in one step.
   function flow.succeed(parent, child, text)
     succeed(parent, queue, child, text)
   end
 
+  local told = {} -- children that another queue has said are done
+
   -- What has become of a child, at its parent in this queue. `from` is the child's queue; `how` is done, dead, gone
   -- (removed, trimmed or cancelled) or back (reprocessed).
   function flow.arrive(id, from, child, how, policy, text)
-    if how == 'done' then return succeed(id, from, child, text) end
+    if how == 'done' then
+      if told[child] and results then record_results() end -- of two words the first counts
+      told[child] = true
+      return succeed(id, from, child, text)
+    end
     if results then record_results() end
     local row = base .. 'job:' .. id
     local p = parent_at(row)
@@ -248,7 +313,9 @@ local function flows(base, record, now)
     if not c.parent then return end
     local policy, target = c.parent_policy or 'fail', c.parent_queue or queue
     if not names_queue(target) then return end
-    if target ~= queue or hops > MOST_HOPS then
+    if how == 'done' and target ~= queue then
+      owe_result(target, c.parent, child, policy, text)
+    elseif target ~= queue or hops > MOST_HOPS then
       owe(target, 'settle', 'parent', c.parent, 'child', child, 'how', how, 'policy', policy, 'text', text)
     else
       flow.arrive(c.parent, queue, child, how, policy, text)
@@ -547,6 +614,7 @@ local function flows(base, record, now)
   -- The last words of a step: counts, wake-ups, who died of its children, and that something is owed.
   function flow.finish()
     if results then record_results() end
+    if results_owed then owe_all_results() end
     if #ready > 0 then
       if call('ZCARD', base .. 'pending') == 0 then wakes = true end
       zadd(base .. 'pending', ready)

@@ -181,6 +181,15 @@ describe('the checker of families', () => {
   const server = useServer();
   guardLeaks();
 
+  it('takes a result that is owed together with others for word of an end', async () => {
+    const client = server.client();
+    await rightQueues(client);
+    await client.del(row('r', B));
+    const results = packed([B, 'r', 'x', 'y']);
+    await client.xadd(key('r', 'outbox'), '8-1', 'to', 'q', 'kind', 'results', 'parent', WAITS, 'results', results);
+    expect(checkOwed({ q: await dumpQueue(client, 'q'), r: await dumpQueue(client, 'r') })).toEqual([]);
+  });
+
   it('accepts two queues with parents and children in every state', async () => {
     const client = server.client();
     await rightQueues(client);

@@ -183,6 +183,52 @@ describeTransition('apply', (table) => {
     },
   });
 
+  // Results of several children.
+
+  const results = (entry: string, ...list: string[]) => [entry, 'results', P, packed(list)];
+  table.it('records results of several children that came in one entry, and releases their parent once', {
+    given: parent,
+    call: ['r', '0-0', ...results('5-1', C, 'one', S, ''), ...results('5-2', A, 'three')],
+    answer: '5-2',
+    changes: {
+      relayed: relayed('5-2'),
+      ...moved({ [P]: ['waiting', 0] }, { [P]: ['pending', 0] }),
+      [job(P)]: fields({ state: 'pending' }),
+      ...familyChanges('q', P, { children }, { children, processed: { [C]: 'one', [S]: '', [A]: 'three' } }),
+    },
+  });
+
+  table.it('records of them what is not known yet, each once', {
+    given: (queue) => waiting(queue, P, { children, processed: { [S]: 'first' } }),
+    call: ['r', '0-0', ...results('5-1', C, 'one', C, 'again', S, 'second', id(9), 'a stranger')],
+    answer: '5-1',
+    changes: {
+      relayed: relayed('5-1'),
+      ...familyChanges(
+        'q',
+        P,
+        { children, processed: { [S]: 'first' } },
+        { children, processed: { [C]: 'one', [S]: 'first' } },
+      ),
+    },
+  });
+
+  table.it('takes results in their place among other entries', {
+    given: parent,
+    call: ['r', '0-0', ...settle('5-1', C, 'dead', 'boom', 'ignore'), ...results('5-2', C, 'late', S, 'two')],
+    answer: '5-2',
+    changes: {
+      relayed: relayed('5-2'),
+      ...familyChanges('q', P, { children }, { children, processed: { [C]: 'late', [S]: 'two' } }),
+    },
+  });
+
+  table.it('applies results once', {
+    given: heard('5-1', parent),
+    call: ['r', '0-0', ...results('5-1', C, 'one', S, 'two')],
+    answer: '5-1',
+  });
+
   // Landings.
 
   const from = { queue: 'r', id: P };
@@ -401,6 +447,14 @@ describeTransition('apply', (table) => {
     // numbers and lists in the place of texts
     ['r', '0-0', ...good, '5-2', 'land', Buffer.from([0x92, 0xa1, 0x31, 0x05])],
     ['r', '0-0', ...good, '5-2', 'land', Buffer.from([0x92, 0xa1, 0x31, 0x90])],
+  ]);
+
+  table.refuses('refuses results that are no list of children and texts', given, [
+    ...['', 'x', Buffer.from([0xc1]), Buffer.from([0x05]), Buffer.from([0x92, 0xa1, 0x31, 0x05])].map((list) => {
+      return ['r', '0-0', ...good, '5-2', 'results', P, list];
+    }),
+    ['r', '0-0', ...good, ...results('5-2', S)],
+    ['r', '0-0', ...good, '5-2', 'results', P],
   ]);
 
   table.it('does not look into a landing that it has applied', {
