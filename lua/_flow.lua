@@ -18,6 +18,10 @@ end
 
 local MOST_HOPS = 500 -- from parent to parent, upwards, in one step; the rest is owed to the queue itself
 
+-- One entry of an outbox carries results of up to so many children, twice counted, and of more than one only so many bytes.
+local MOST_RESULTS, MOST_BYTES = 200, 100000
+local LISTED = 32 -- of up to so many children the results take as little memory as they can
+
 local function flows(base, record, now)
   local queue = string.match(base, '{(.*)}:$')
   local flow = { fallen = {} }
@@ -25,7 +29,43 @@ local function flows(base, record, now)
   local unnamed = {} -- rows of dead parents that have lost a child they may have named
   local tell
 
+  -- Results that parents elsewhere are owed, by parent: those of one parent go in one entry.
+  local results_owed
+
+  local function owe_results(r)
+    owes = true
+    if #r.list == 2 then
+      call('XADD', base .. 'outbox', '*', 'to', r.target, 'kind', 'settle', 'parent', r.parent, 'child', r.list[1],
+        'how', 'done', 'policy', r.policy, 'text', r.list[2])
+    elseif #r.list > 2 then
+      call('XADD', base .. 'outbox', '*', 'to', r.target, 'kind', 'results', 'parent', r.parent,
+        'results', cmsgpack.pack(r.list))
+    end
+    r.list, r.bytes = {}, 0
+  end
+
+  -- Before anything else is owed: what became of one child stays in its order.
+  local function owe_all_results()
+    for _, r in ipairs(results_owed) do owe_results(r) end
+    results_owed = nil
+  end
+
+  local function owe_result(target, parent, child, policy, text)
+    results_owed = results_owed or {}
+    local key = target .. '|' .. parent
+    local r = results_owed[key]
+    if not r then
+      r = { target = target, parent = parent, policy = policy, bytes = 0, list = {} }
+      results_owed[key], results_owed[#results_owed + 1] = r, r
+    end
+    if #r.list >= MOST_RESULTS or #r.list > 0 and r.bytes + #text > MOST_BYTES then owe_results(r) end
+    local n = #r.list
+    r.list[n + 1], r.list[n + 2], r.bytes = child, text, r.bytes + #text
+    if n == 0 then r.policy = policy end
+  end
+
   local function owe(target, kind, ...)
+    if results_owed then owe_all_results() end
     call('XADD', base .. 'outbox', '*', 'to', target, 'kind', kind, ...)
     owes = true
   end
@@ -141,6 +181,19 @@ local function flows(base, record, now)
     return not found.err and found
   end
 
+  -- A hash of up to 512 short fields is a list that is gone through for each of them. One field that is too long for that makes
+  -- it a table, and it stays one.
+  local function record_processed(row, fresh)
+    local key = row .. ':processed'
+    if call('EXISTS', key) == 1 or call('SCARD', row .. ':children') <= LISTED then
+      call('HSET', key, unpack(fresh))
+    else
+      local long = string.rep('-', 65)
+      call('HSET', key, long, '', unpack(fresh))
+      call('HDEL', key, long)
+    end
+  end
+
   local function record_results()
     local parent, from, children, texts = results.parent, results.from, results.children, results.texts
     results = nil
@@ -165,7 +218,7 @@ local function flows(base, record, now)
         end
       end
     end
-    if #fresh > 0 then call('HSET', row .. ':processed', unpack(fresh)) end
+    if #fresh > 0 then record_processed(row, fresh) end
     if done == 0 then return end
     local left = count_down(row, done)
     if p.of_children then
@@ -176,22 +229,34 @@ local function flows(base, record, now)
   end
 
   local function succeed(parent, from, child, text)
-    local same = results and results.parent == parent and results.from == from
-    if results and not (same and #results.children < CHUNK and not results.seen[child]) then record_results() end
-    results = results or { parent = parent, from = from, children = {}, texts = {}, seen = {} }
-    local n = #results.children + 1
-    results.children[n], results.texts[n], results.seen[child] = child, text, true
+    local r = results
+    if r and not (r.parent == parent and r.from == from and r.n < CHUNK) then
+      record_results()
+      r = nil
+    end
+    if not r then
+      r = { parent = parent, from = from, children = {}, texts = {}, n = 0 }
+      results = r
+    end
+    local n = r.n + 1
+    r.children[n], r.texts[n], r.n = child, text, n
   end
 
-  -- A child of this queue is done, and so is what its parent, in this queue too, is told.
+  -- A child of this queue is done, and so is what its parent, in this queue too, is told. No child twice in one step.
   function flow.succeed(parent, child, text)
     succeed(parent, queue, child, text)
   end
 
+  local told = {} -- children that another queue has said are done
+
   -- What has become of a child, at its parent in this queue. `from` is the child's queue; `how` is done, dead, gone
   -- (removed, trimmed or cancelled) or back (reprocessed).
   function flow.arrive(id, from, child, how, policy, text)
-    if how == 'done' then return succeed(id, from, child, text) end
+    if how == 'done' then
+      if told[child] and results then record_results() end -- of two words the first counts
+      told[child] = true
+      return succeed(id, from, child, text)
+    end
     if results then record_results() end
     local row = base .. 'job:' .. id
     local p = parent_at(row)
@@ -244,7 +309,9 @@ local function flows(base, record, now)
     if not c.parent then return end
     local policy, target = c.parent_policy or 'fail', c.parent_queue or queue
     if not names_queue(target) then return end
-    if target ~= queue or hops > MOST_HOPS then
+    if how == 'done' and target ~= queue then
+      owe_result(target, c.parent, child, policy, text)
+    elseif target ~= queue or hops > MOST_HOPS then
       owe(target, 'settle', 'parent', c.parent, 'child', child, 'how', how, 'policy', policy, 'text', text)
     else
       flow.arrive(c.parent, queue, child, how, policy, text)
@@ -290,12 +357,19 @@ local function flows(base, record, now)
   end
 
   -- Landing. A tree is a flat list of tokens:
-  --   node     id, payload, delay, nfields, field, value ..., then its children
-  --   children m, and if that is not 0: m times `queue|id`; c, c nodes of this queue; o, o times the queue and the packed
-  --            nodes it is owed (a list of tokens: how many nodes, nodes)
+  --   node     id, payload, delay, nfields, field, value ..., children
+  --   alike    a, and if that is not 0: nfields, field, value ..., a times id, payload: nodes for now, without children, which
+  --            share these fields
+  --   children m, and if that is not 0: alike; n; g; m - a times `queue|id`; n nodes of this queue; o, o times the queue and the
+  --            packed nodes it is owed. Named first are the n nodes, in their order; then g that a user may have given an id;
+  --            the rest were minted for this call, so that their ids can be neither taken nor double, and are not looked at
+  --   packed   a list of tokens: alike; n, n nodes
   local CLIENT_FIELDS = {
     priority = true, max_stalls = true, lane = true, parent = true, parent_queue = true, parent_policy = true,
   }
+  -- Of those that are not looked at so many are after all, the last: where the landing of a tree is sent again whose root has
+  -- run already, it is they that may still be there.
+  local LAST_LOOK = 50
 
   local DIGITS = { ['0'] = 0, ['1'] = 1, ['2'] = 2, ['3'] = 3, ['4'] = 4 } -- nearly all of them, at no cost
 
@@ -306,17 +380,31 @@ local function flows(base, record, now)
     return int(text, 0, most or MAX_INT)
   end
 
-  -- Looks at a node and answers where the next token is, or nil and what is wrong. `found` collects: `inline`, how many nodes
-  -- are written at once; `rows` of descendants in this queue, also of those that are owed; `seen`, descendants by id; `twice`,
-  -- an id that stands twice.
+  local function minted(id)
+    return id and #id == 14 and string.find(id, '^JOB%w+$')
+  end
+
+  -- What is found of a tree: `inline`, how many nodes are written at once; `rows` of this queue that are looked at, also of nodes
+  -- that are owed; `seen`, ids that are looked at; `twice`, one that stands twice. `members`, a list, takes the outermost children
+  -- that are looked at.
+  function flow.nothing_found(members)
+    return { inline = 0, rows = {}, seen = {}, members = members }
+  end
+
+  local function look(found, id, here)
+    local seen, rows = found.seen, found.rows
+    if seen[id] then found.twice = id end
+    seen[id] = true
+    if here then rows[#rows + 1] = base .. 'job:' .. id end
+  end
+
+  -- Each looks at a part and answers where the next token is, or nil and what is wrong.
   local inspect_children
-  local function inspect_node(tokens, i, found)
-    local id = tokens[i]
-    if not id or #id ~= 14 or not string.find(id, '^JOB%w+$') then return nil, 'not a minted id' end
-    if not tokens[i + 1] or not run_at(tokens[i + 2] or '?', 0) then return nil, 'a delay is not canonical milliseconds' end
-    local fields = number(tokens, i + 3, 8)
+
+  local function inspect_fields(tokens, i, found)
+    local fields = number(tokens, i, 8)
     if not fields then return nil, 'fields do not add up' end
-    for f = i + 4, i + 3 + 2 * fields, 2 do
+    for f = i + 1, i + 2 * fields, 2 do
       local name, value = tokens[f], tokens[f + 1]
       if not CLIENT_FIELDS[name or ''] or not value then return nil, 'a client may not set this field' end
       if name == 'priority' and not int(value, -MAX_INT, MAX_INT) then return nil, 'priority is not an integer' end
@@ -326,37 +414,64 @@ local function flows(base, record, now)
         found.laned = true
       end
     end
+    return i + 1 + 2 * fields
+  end
+
+  local function inspect_node(tokens, i, found)
+    if not minted(tokens[i]) then return nil, 'not a minted id' end
+    if not tokens[i + 1] or not run_at(tokens[i + 2] or '?', 0) then return nil, 'a delay is not canonical milliseconds' end
+    local after, fault = inspect_fields(tokens, i + 3, found)
+    if not after then return nil, fault end
     found.inline = found.inline + 1
-    return inspect_children(tokens, i + 4 + 2 * fields, found)
+    return inspect_children(tokens, after, found)
+  end
+
+  -- Answers also how many there are.
+  local function inspect_alike(tokens, i, found)
+    local alike = number(tokens, i, 1000)
+    if not alike then return nil, 'nodes that are alike do not add up' end
+    if alike == 0 then return i + 1, 0 end
+    local at, fault = inspect_fields(tokens, i + 1, found)
+    if not at then return nil, fault end
+    local after = at + 2 * alike
+    if after > #tokens + 1 then return nil, 'nodes that are alike do not add up' end
+    for k = at, after - 2, 2 do
+      if not minted(tokens[k]) then return nil, 'not a minted id' end
+      look(found, tokens[k], true)
+    end
+    found.inline = found.inline + alike
+    return after, alike
   end
 
   function inspect_children(tokens, i, found)
-    local members = number(tokens, i, #tokens - i)
-    if not members then return nil, 'children do not add up' end
-    i = i + 1
-    if members == 0 then return i end
-    local ours, jobs = queue .. '|', base .. 'job:'
-    local seen, rows, n = found.seen, found.rows, #found.rows
-    local sub, byte, width = string.sub, string.byte, #ours
-    for m = i, i + members - 1 do -- there may be tens of thousands
+    local all = number(tokens, i, #tokens - i)
+    if not all then return nil, 'children do not add up' end
+    if all == 0 then return i + 1 end
+    local ours, members = queue .. '|', found.members
+    found.members = nil
+    local at, alike = inspect_alike(tokens, i + 1, found)
+    if not at then return nil, alike end
+    if members then
+      for k = at - 2 * alike, at - 2, 2 do members[#members + 1] = ours .. tokens[k] end
+    end
+    local first, last = at + 2, at + 1 + all - alike
+    local inline = number(tokens, at, all - alike)
+    local given = inline and number(tokens, at + 1, all - alike - inline)
+    if not given or last > #tokens then return nil, 'children do not add up' end
+    local looked, again = first + inline + given, last - LAST_LOOK
+    local byte, sub = string.byte, string.sub
+    for m = first, last do -- there may be tens of thousands
       local member = tokens[m]
-      local id = sub(member, -14)
-      if byte(member, -15) ~= 124 or byte(id) ~= 74 then return nil, 'a child is not named queue|id' end
-      if seen[id] then found.twice = id end
-      seen[id] = 'elsewhere'
-      if #member == width + 14 and sub(member, 1, width) == ours then
-        seen[id] = 'here'
-        n = n + 1
-        rows[n] = jobs .. id
+      local bar, letter = byte(member, -15, -14)
+      if bar ~= 124 or letter ~= 74 then return nil, 'a child is not named queue|id' end
+      if m < looked or m > again then
+        look(found, sub(member, -14), sub(member, 1, -15) == ours)
+        if members then members[#members + 1] = member end
       end
     end
-    i = i + members
-    local inline = number(tokens, i, members)
-    if not inline then return nil, 'children do not add up' end
-    i = i + 1
-    for _ = 1, inline do
-      local id = tokens[i] or ''
-      if found.seen[id] ~= 'here' then return nil, 'a node is no child of its parent' end
+    i = last + 1
+    for m = first, first + inline - 1 do
+      if tokens[m] ~= ours .. (tokens[i] or '') then return nil, 'a node is no child of its parent' end
       local after, fault = inspect_node(tokens, i, found)
       if not after then return nil, fault end
       i = after
@@ -368,35 +483,53 @@ local function flows(base, record, now)
     end
     return i + 1 + 2 * owed
   end
-
-  local function nothing_found()
-    return { inline = 0, rows = {}, seen = {} }
-  end
-  flow.nothing_found = nothing_found
   flow.inspect_node, flow.inspect_children = inspect_node, inspect_children
+
+  function flow.inspect_packed(tokens, found)
+    local i, fault = inspect_alike(tokens, 1, found)
+    if not i then return nil, fault end
+    local nodes = number(tokens, i, 1000)
+    if not nodes then return nil, 'a landing is no list of nodes' end
+    i = i + 1
+    for _ = 1, nodes do
+      look(found, tokens[i] or '', true)
+      i, fault = inspect_node(tokens, i, found)
+      if not i then return nil, fault end
+    end
+    if i ~= #tokens + 1 then return nil, 'a landing is more than its nodes' end
+    return i
+  end
+
+  -- No id that was looked at is taken.
+  function flow.are_free(found)
+    return not found.twice and chunked(found.rows, function(...) return call('EXISTS', ...) end) == 0
+  end
 
   local earliest, landed = nil, 0
   local ready = {} -- flat, a priority and an id: what has landed and can be claimed; nothing else in a step asks for it
   local schedule = base .. 'schedule'
 
-  -- Skips a node that is not landed.
-  local function skip(tokens, i)
-    return (inspect_node(tokens, i, nothing_found()))
+  local function fields_of(tokens, first, last)
+    local fields = {}
+    for f = first, last - 1, 2 do fields[tokens[f]] = tokens[f + 1] end
+    return fields
+  end
+
+  -- A child whose id is taken is not landed: its parent is told that it is gone, which is a death that no reprocessing can undo,
+  -- and so nothing to wait for under `hold`.
+  local function not_landed(id, fields)
+    tell(id, fields, 'gone', 'the id ' .. id .. ' is taken')
   end
 
   local land_children
-  -- Writes a node that was looked at. A child whose id is taken is not landed: its parent is told that it is gone, which is a
-  -- death that no reprocessing can undo, and so nothing to wait for under `hold`.
-  -- `free`: it is known that no id is taken.
-  function flow.land_node(tokens, i, free)
+  -- Each writes a part that was looked at, and answers where the next token is. `free`: it is known that no id is taken.
+  local function land_node(tokens, i, free)
     if results then record_results() end
     local id, row = tokens[i], base .. 'job:' .. tokens[i]
     local at = i + 4 + 2 * tonumber(tokens[i + 3])
     if not free and call('EXISTS', row) == 1 then
-      local given = {}
-      for f = i + 4, at - 1, 2 do given[tokens[f]] = tokens[f + 1] end
-      tell(id, given, 'gone', 'the id ' .. id .. ' is taken')
-      return skip(tokens, i)
+      not_landed(id, fields_of(tokens, i + 4, at - 1))
+      return (inspect_node(tokens, i, flow.nothing_found()))
     end
     local is_parent, run = tokens[at] ~= '0', 0
     if not is_parent and tokens[i + 2] ~= '' then
@@ -405,11 +538,8 @@ local function flows(base, record, now)
     end
     local state = is_parent and 'awaiting_children' or run > 0 and 'scheduled' or 'pending'
     call('HSET', row, 'state', state, 'attempts', '0', 'payload', tokens[i + 1], unpack(tokens, i + 4, at - 1))
-    local priority, lane
-    for f = i + 4, at - 1, 2 do
-      if tokens[f] == 'priority' then priority = tokens[f + 1] end
-      if tokens[f] == 'lane' then lane = tokens[f + 1] end
-    end
+    local given = fields_of(tokens, i + 4, at - 1)
+    local priority, lane = given.priority, given.lane
     if lane then begin_lanes(base) end
     report(base, 'landed', id, '0', state)
     if priority == '0' then call('HDEL', row, 'priority') end -- a row says its priority only if it is not 0
@@ -431,26 +561,74 @@ local function flows(base, record, now)
     return at + 1
   end
 
-  function land_children(row, tokens, i, free)
-    local members = tonumber(tokens[i])
-    i = i + 1
-    for from = i, i + members - 1, CHUNK do
-      call('SADD', row .. ':children', unpack(tokens, from, math.min(from + CHUNK, i + members) - 1))
+  local function land_alike(tokens, i, free)
+    local alike = tonumber(tokens[i])
+    if alike == 0 then return i + 1 end
+    if results then record_results() end
+    local first = i + 2
+    local at = first + 2 * tonumber(tokens[i + 1])
+    local fields, jobs = fields_of(tokens, first, at - 1), base .. 'job:'
+    local priority, lane = priority_of(fields.priority), fields.lane
+    if lane then begin_lanes(base) end
+    local n = #ready
+    for k = at, at + 2 * alike - 2, 2 do
+      local id = tokens[k]
+      local row = jobs .. id
+      if not free and call('EXISTS', row) == 1 then
+        not_landed(id, fields)
+      else
+        if at == first + 2 then
+          call('HSET', row, 'state', 'pending', 'attempts', '0', 'payload', tokens[k + 1], tokens[first], tokens[first + 1])
+        else
+          call('HSET', row, 'state', 'pending', 'attempts', '0', 'payload', tokens[k + 1], unpack(tokens, first, at - 1))
+        end
+        report(base, 'landed', id, '0', 'pending')
+        if fields.priority == '0' then call('HDEL', row, 'priority') end
+        landed = landed + 1
+        if lane then
+          the_line(base).put(id, lane, fields.priority)
+        else
+          ready[n + 1], ready[n + 2] = priority, id
+          n = n + 2
+        end
+      end
     end
+    return at + 2 * alike
+  end
+
+  function land_children(row, tokens, i, free)
+    local all, alike, at = tonumber(tokens[i]), tonumber(tokens[i + 1]), i + 2
+    local function join(...) return call('SADD', row .. ':children', ...) end
+    if alike > 0 then
+      local ours, members = queue .. '|', {}
+      at = i + 3 + 2 * tonumber(tokens[i + 2])
+      for k = 1, alike do members[k] = ours .. tokens[at + 2 * k - 2] end
+      chunked(members, join)
+      at = at + 2 * alike
+    end
+    local inline, last = tonumber(tokens[at]), at + 1 + all - alike
+    for m = at + 2, last, CHUNK do join(unpack(tokens, m, math.min(m + CHUNK - 1, last))) end
     call('SET', row .. ':dependencies', outstanding(row))
-    i = i + members
-    local inline = tonumber(tokens[i])
-    i = i + 1
-    for _ = 1, inline do i = flow.land_node(tokens, i, free) end
+    land_alike(tokens, i + 1, free)
+    i = last + 1
+    for _ = 1, inline do i = land_node(tokens, i, free) end
     local owed = tonumber(tokens[i])
     for o = i + 1, i + 2 * owed, 2 do owe(tokens[o], 'land', 'nodes', tokens[o + 1]) end
     return i + 1 + 2 * owed
   end
-  flow.land_children = land_children
+  flow.land_node, flow.land_children = land_node, land_children
+
+  function flow.land_packed(tokens, free)
+    local i = land_alike(tokens, 1, free)
+    local nodes = tonumber(tokens[i])
+    i = i + 1
+    for _ = 1, nodes do i = land_node(tokens, i, free) end
+  end
 
   -- The last words of a step: counts, wake-ups, who died of its children, and that something is owed.
   function flow.finish()
     if results then record_results() end
+    if results_owed then owe_all_results() end
     if #ready > 0 then the_line(base).add('', ready) end
     for row in pairs(unnamed) do name_failure(row) end
     count(base, 'failed', #flow.fallen)

@@ -1,12 +1,13 @@
 -- apply: what another queue owes this one, in the order of its outbox, each entry exactly once however often it is relayed.
 -- KEYS relayed base
 -- ARGV source, previous id, then per entry: id, kind, and of a `land` the packed nodes, of a `settle` the parent, the child,
--- how it ended, its policy, and its result or error
+-- how it ended, its policy, and its result or error, of `results` the parent and, packed, children that are done, each with
+-- its result
 -- Answers the last id of the source applied here. Below the previous id it says that this queue has lost something in a
 -- failover, and nothing was applied: the relay goes back to it.
 local relayed, base = KEYS[1], KEYS[2]
 local source, previous = ARGV[1], ARGV[2]
-local WIDTH = { land = 3, settle = 7 }
+local WIDTH = { land = 3, settle = 7, results = 4 }
 local ENDS = { done = true, dead = true, gone = true, back = true }
 
 local function parts(id)
@@ -39,26 +40,35 @@ local last_ms, last_seq = parts(last)
 if earlier(last_ms, last_seq, previous_ms, previous_seq) or #ARGV == 2 then return last end
 
 local family = flows(base)
-local landings = {}
+-- Unpacks a list of texts; nil when it is none.
+local function listed(bytes)
+  local ok, list = pcall(cmsgpack.unpack, bytes)
+  if not ok or type(list) ~= 'table' then return end
+  for _, text in ipairs(list) do
+    if type(text) ~= 'string' then return end
+  end
+  return list
+end
+
+local lists, landings = {}, {}
 i = 3
 while i <= #ARGV do
-  if ARGV[i + 1] == 'land' and earlier(last_ms, last_seq, ms[i], seq[i]) then
-    local ok, tokens = pcall(cmsgpack.unpack, ARGV[i + 2])
-    local listed = ok and type(tokens) == 'table'
-    for _, token in ipairs(listed and tokens or {}) do listed = listed and type(token) == 'string' end
-    local nodes = listed and int(tokens[1] or '', 0, 1000)
-    if not nodes then return refuse('EMQARG', 'apply: a landing is no list of nodes') end
-    local at, fault, found = 2, nil, family.nothing_found()
-    for _ = 1, nodes do
-      at, fault = family.inspect_node(tokens, at, found)
-      if not at then return refuse('EMQARG', 'apply: ' .. fault) end
+  local kind = ARGV[i + 1]
+  if kind ~= 'settle' and earlier(last_ms, last_seq, ms[i], seq[i]) then
+    local list = listed(ARGV[i + WIDTH[kind] - 1])
+    if kind == 'results' then
+      if not list or #list % 2 ~= 0 then return refuse('EMQARG', 'apply: results are no list of children and texts') end
+    else
+      if not list then return refuse('EMQARG', 'apply: a landing is no list of nodes') end
+      landings[i] = family.nothing_found()
+      local after, fault = family.inspect_packed(list, landings[i])
+      if not after then return refuse('EMQARG', 'apply: ' .. fault) end
+      bad = landings[i].laned and line_refusal(base, true)
+      if bad then return bad end
     end
-    if at ~= #tokens + 1 then return refuse('EMQARG', 'apply: a landing is more than its nodes') end
-    bad = found.laned and line_refusal(base, true)
-    if bad then return bad end
-    landings[i] = { nodes, tokens }
+    lists[i] = list
   end
-  i = i + WIDTH[ARGV[i + 1]]
+  i = i + WIDTH[kind]
 end
 
 call('HDEL', relayed, '') -- a first write that full memory lets through
@@ -67,8 +77,10 @@ while i <= #ARGV do
   local id, kind = ARGV[i], ARGV[i + 1]
   if earlier(last_ms, last_seq, ms[i], seq[i]) then
     if kind == 'land' then
-      local at = 2
-      for _ = 1, landings[i][1] do at = family.land_node(landings[i][2], at) end
+      family.land_packed(lists[i], family.are_free(landings[i]))
+    elseif kind == 'results' then
+      local list = lists[i]
+      for k = 1, #list, 2 do family.arrive(ARGV[i + 2], source, list[k], 'done', '', list[k + 1]) end
     else
       family.arrive(ARGV[i + 2], source, ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], ARGV[i + 6])
     end

@@ -4,7 +4,7 @@
 -- ARGV parent, token (both '' for a tree of its own), then a node, or the children of the parent, as tokens: see _flow.lua
 -- Answers 1 landed (again for a repeat of the same children), 0 the root exists (or the parent is gone) and nothing was
 -- changed, -1 stale. At most 1,000 jobs a call.
--- Cost: per job one EXISTS, one HSET, one ZADD; per thousand children one SADD and one EXISTS.
+-- Cost: per job one HSET; per thousand children one SADD, of those that are looked at one EXISTS; per call one ZADD.
 local waiting, base = KEYS[1], KEYS[2]
 local parent, token = ARGV[1], ARGV[2]
 if not token then return refuse('EMQARG', 'land: arguments do not add up') end
@@ -13,7 +13,8 @@ local bad = mistyped('zset', waiting) or mistyped('zset', base .. 'schedule') or
 if bad then return bad end
 local family = flows(base)
 
-local found = family.nothing_found()
+local members = parent ~= '' and {} or nil -- those of the parent's children that are looked at
+local found = family.nothing_found(members)
 local inspect = parent == '' and family.inspect_node or family.inspect_children
 local after, fault = inspect(ARGV, 3, found)
 if not after or after ~= #ARGV + 1 then return refuse('EMQARG', 'land: ' .. (fault or 'arguments do not add up')) end
@@ -36,15 +37,15 @@ else
     or mistyped('hash', row .. ':failed')
   if bad then return bad end
   -- A call that is sent again, because its answer was lost, must not land and owe its children a second time.
-  local members, known = tonumber(ARGV[3]), 0
-  for from = 4, 3 + members, CHUNK do
-    local last = math.min(from + CHUNK - 1, 3 + members)
-    for _, is in ipairs(call('SMISMEMBER', row .. ':children', unpack(ARGV, from, last))) do known = known + is end
+  local known = 0
+  for from = 1, #members, CHUNK do
+    local some = call('SMISMEMBER', row .. ':children', unpack(members, from, math.min(from + CHUNK - 1, #members)))
+    for _, is in ipairs(some) do known = known + is end
   end
-  if known == members then return 1 end
+  if known == #members then return 1 end
   if known > 0 then return refuse('EMQSTATE', 'land: some of these are children of this parent already') end
 end
-if chunked(found.rows, function(...) return call('EXISTS', ...) end) > 0 then
+if not family.are_free(found) then
   for _, taken in ipairs(found.rows) do
     if call('EXISTS', taken) == 1 then return refuse('EMQSTATE', 'land: the id ' .. string.sub(taken, -14) .. ' is taken') end
   end

@@ -106,22 +106,38 @@ function policyOf(policy: unknown, isChild: boolean, given: boolean, place: stri
 }
 
 /** As the wire wants it; every id is minted by now. */
-export function treeOf(node: PlannedNode, parent?: { queue: string; id: string }): TreeJob {
-  const { queue, draft, policy, children } = node;
-  const { id, payload, delay, fields } = draft;
-  const own = { queue, id };
+export function treeOf(node: PlannedNode, ties: readonly string[] = NO_TIES): TreeJob {
+  const { queue, draft, children } = node;
+  const { id, payload, delay, fields, fresh } = draft;
   return {
     queue,
     id,
     payload,
     delay,
-    fields: parent === undefined ? fields : [...fields, ...tiesOf(parent, queue, policy)],
-    children: children.map((child) => treeOf(child, own)),
+    fields: fields.length === 0 ? ties : [...fields, ...ties],
+    children: children.length === 0 ? NO_CHILDREN : treesOf(children, { queue, id }),
+    fresh,
   };
 }
 
+/** The same for the children of a parent. */
+export function treesOf(children: readonly PlannedNode[], parent: { queue: string; id: string }): TreeJob[] {
+  let ties = NO_TIES;
+  let like: PlannedNode | undefined;
+  return children.map((child) => {
+    if (child.queue !== like?.queue || child.policy !== like.policy) {
+      ties = tiesOf(parent, child);
+      like = child;
+    }
+    return treeOf(child, ties);
+  });
+}
+
+const NO_TIES: readonly string[] = [];
+const NO_CHILDREN: readonly TreeJob[] = [];
+
 /** A parent in the same queue, and the policy `fail`, need not be said. */
-function tiesOf(parent: { queue: string; id: string }, queue: string, policy: ParentPolicy): string[] {
+function tiesOf(parent: { queue: string; id: string }, { queue, policy }: PlannedNode): string[] {
   const ties = ['parent', parent.id];
   if (parent.queue !== queue) ties.push('parent_queue', parent.queue);
   if (policy !== 'fail') ties.push('parent_policy', policy);

@@ -7,7 +7,7 @@ import { childrenTokens, treeTokens } from '../wire/tree-tokens.js';
 import { Drafts, named } from './drafts.js';
 import type { Enqueuer } from './enqueuer.js';
 import type { AddedFlow, AddedNode, FlowNode } from './flow-calls.js';
-import { type FlowPlan, type PlannedNode, planFlow, treeOf } from './flow-plan.js';
+import { type FlowPlan, type PlannedNode, planFlow, treeOf, treesOf } from './flow-plan.js';
 import { FlowReads, type FlowReadsParts } from './flow-reads.js';
 import type { LaneRules } from './lane-rules.js';
 import type { Minting } from './minting.js';
@@ -65,8 +65,7 @@ export class Flows extends FlowReads {
       parent: id,
     });
     await this.prepare(plan);
-    const trees = plan.nodes.map((node) => treeOf(node, { queue: keys.queue, id }));
-    const { tokens, owes } = childrenTokens(keys.queue, trees);
+    const { tokens, owes } = childrenTokens(keys.queue, treesOf(plan.nodes, { queue: keys.queue, id }));
     const { answer } = await this.parts.enqueuer.sending(plan.all.length, () =>
       this.send(keys, { parent: id, token, tokens }),
     );

@@ -52,6 +52,7 @@ export class Relay {
   /** Targets that have failed: passed over until it is tried again, from `missed` on. */
   private readonly stuck = new Set<string>();
   private missed: StreamId | undefined;
+  private readonly acknowledging: Promise<void>[] = [];
   private perRead = FIRST_READ;
   private running: Promise<void> | undefined;
   private again = false;
@@ -112,6 +113,7 @@ export class Relay {
     for (;;) {
       const { position: from, returns } = this;
       const effects = await this.outbox.read(from, this.perRead);
+      await this.acknowledged(failed);
       if (effects.length === 0 || this.stopped) break;
       if (!this.known) await this.learn();
       if (this.returns !== returns) continue; // sent back meanwhile: what was read comes too early
@@ -171,10 +173,23 @@ export class Relay {
       }
       previous = last;
     }
-    if (due.length > 0) await this.outbox.acknowledge(target, previous);
+    if (due.length > 0) this.acknowledge(target, previous);
     if (due.some(mayOweMore)) this.host.owes(this.host.keyspace.queue(target));
     for (const { id } of effects) if (!lane.kept.has(id)) lane.kept.set(id, this.host.metronome.now());
     this.sweepLater();
+  }
+
+  /** Sent together with the next read, whose answer comes behind its own. */
+  private acknowledge(target: string, id: StreamId): void {
+    const answered = this.outbox.acknowledge(target, id);
+    answered.catch(() => undefined); // asked for by acknowledged()
+    this.acknowledging.push(answered);
+  }
+
+  private async acknowledged(failed: (error: unknown, from: StreamId) => void): Promise<void> {
+    for (const answered of this.acknowledging.splice(0)) {
+      await answered.catch((error) => failed(error, this.position));
+    }
   }
 
   private apply(target: string, previous: StreamId, effects: readonly OwedEffect[]): Promise<StreamId> {

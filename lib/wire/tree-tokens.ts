@@ -10,6 +10,8 @@ export interface TreeJob {
   /** Flat names and values; of a child also its parent and policy. */
   readonly fields: readonly string[];
   readonly children: readonly TreeJob[];
+  /** Minted for this call: nobody else can have used the id, and so nobody need look whether it is taken. */
+  readonly fresh?: boolean;
 }
 
 /** What one step may write: no step holds the server for long. */
@@ -24,6 +26,7 @@ const MOST_OF_MANY = 250;
 const MOST_IN_AN_ENTRY = 500;
 const MOST_BYTES = 4_000_000;
 const MOST_BYTES_IN_AN_ENTRY = 1_000_000;
+const NO_CHILDREN: Arg[] = ['0'];
 
 /** The tokens of a tree, and whether something of it is left to be relayed. The form is described in lua/_flow.lua. */
 export function treeTokens(root: TreeJob): { tokens: Arg[]; owes: boolean } {
@@ -48,35 +51,40 @@ class Writer {
 
   node(job: TreeJob, budget: Budget): Arg[] {
     const tokens: Arg[] = [job.id, job.payload, job.delay, String(job.fields.length / 2)];
-    for (const field of job.fields) tokens.push(field);
-    for (const token of this.children(job.queue, job.children, budget)) tokens.push(token);
+    append(tokens, job.fields);
+    append(tokens, this.children(job.queue, job.children, budget));
     return tokens;
   }
 
   children(queue: string, children: readonly TreeJob[], budget: Budget): Arg[] {
-    const tokens: Arg[] = [String(children.length)];
-    if (children.length === 0) return tokens;
-    for (const child of children) tokens.push(`${child.queue}|${child.id}`);
-    const inline: Arg[] = [];
-    let inlined = 0;
+    if (children.length === 0) return NO_CHILDREN;
+    const inline = new Nodes();
+    const given: string[] = [];
+    const minted: string[] = [];
     const owed = new Map<string, TreeJob[]>();
     for (const child of children) {
       if (child.queue === queue && this.fits(child, budget)) {
-        inlined += 1;
-        for (const token of this.node(child, budget)) inline.push(token);
-      } else {
-        const others = owed.get(child.queue) ?? [];
-        others.push(child);
-        owed.set(child.queue, others);
+        this.add(child, inline, budget);
+        continue;
       }
+      (child.fresh ? minted : given).push(memberOf(child));
+      const others = owed.get(child.queue);
+      if (others === undefined) owed.set(child.queue, [child]);
+      else others.push(child);
     }
-    tokens.push(String(inlined));
-    for (const token of inline) tokens.push(token);
     const entries = [...owed].flatMap(([target, jobs]) => this.entries(target, jobs));
     if (entries.length > 0) this.owes = true;
+    const tokens: Arg[] = [String(children.length)];
+    append(tokens, inline.alike());
+    tokens.push(String(inline.names.length), String(given.length));
+    for (const part of [inline.names, given, minted, inline.others]) append(tokens, part);
     tokens.push(String(entries.length / 2));
-    for (const token of entries) tokens.push(token); // a spread of thousands would go through the stack
+    append(tokens, entries);
     return tokens;
+  }
+
+  private add(job: TreeJob, nodes: Nodes, budget: Budget): void {
+    if (!nodes.take(job)) nodes.add(job, this.node(job, budget));
   }
 
   /** Flat: the queue and the packed nodes of each entry. */
@@ -84,15 +92,17 @@ class Writer {
     const entries: Arg[] = [];
     for (let i = 0; i < jobs.length; ) {
       const budget: Budget = { jobs: MOST_IN_AN_ENTRY, bytes: MOST_BYTES_IN_AN_ENTRY };
-      const nodes: Arg[] = [];
-      let count = 0;
+      const nodes = new Nodes();
       // The first goes in whatever its size: there is no smaller entry.
-      while (i < jobs.length && (this.fits(jobs[i]!, budget) || count === 0)) {
-        for (const token of this.node(jobs[i]!, budget)) nodes.push(token);
-        count += 1;
+      const first = i;
+      while (i < jobs.length && (this.fits(jobs[i]!, budget) || i === first)) {
+        this.add(jobs[i]!, nodes, budget);
         i += 1;
       }
-      entries.push(queue, packed([String(count), ...nodes]));
+      const tokens = nodes.alike();
+      tokens.push(String(nodes.names.length));
+      append(tokens, nodes.others);
+      entries.push(queue, packed(tokens));
     }
     return entries;
   }
@@ -104,4 +114,49 @@ class Writer {
     budget.bytes -= bytes;
     return true;
   }
+}
+
+/** Nodes of one queue. Most children have no more to say than their payload: those share their fields. */
+class Nodes {
+  /** Of those that are not alike. */
+  readonly names: string[] = [];
+  readonly others: Arg[] = [];
+  private shared: readonly string[] | undefined;
+  private readonly plain: Arg[] = [];
+
+  /** Takes it among those that are alike, if it is. */
+  take({ id, payload, delay, fields, children }: TreeJob): boolean {
+    if (children.length > 0 || delay !== '') return false;
+    this.shared ??= fields;
+    if (fields !== this.shared && !isSame(fields, this.shared)) return false;
+    this.plain.push(id, payload);
+    return true;
+  }
+
+  add(job: TreeJob, tokens: readonly Arg[]): void {
+    this.names.push(memberOf(job));
+    append(this.others, tokens);
+  }
+
+  alike(): Arg[] {
+    const { shared, plain } = this;
+    if (shared === undefined) return ['0'];
+    const tokens: Arg[] = [String(plain.length / 2), String(shared.length / 2)];
+    append(tokens, shared);
+    append(tokens, plain);
+    return tokens;
+  }
+}
+
+function memberOf({ queue, id }: TreeJob): string {
+  return `${queue}|${id}`;
+}
+
+function isSame(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((value, i) => value === b[i]);
+}
+
+/** A spread of thousands would go through the stack. */
+function append<T>(to: T[], from: readonly T[]): void {
+  for (let i = 0; i < from.length; i++) to.push(from[i]!);
 }

@@ -37,7 +37,7 @@ async function rightQueues(client: Redis): Promise<void> {
   await put(client, 'q', 'pending', 'pending', A, { parent: WAITS });
   await put(client, 'r', 'pending', 'pending', B, { parent: WAITS, parent_queue: 'q' });
   await put(client, 'r', 'dead', 'dead', C, { parent: WAITS, parent_queue: 'q', parent_policy: 'hold' });
-  await client.xadd(key('q', 'outbox'), '5-1', 'to', 'r', 'kind', 'land', 'nodes', packed(['1', E]));
+  await client.xadd(key('q', 'outbox'), '5-1', 'to', 'r', 'kind', 'land', 'nodes', packed(['0', '1', E]));
   const settled = ['parent', WAITS, 'child', D, 'how', 'done', 'policy', 'fail', 'text', 'r'];
   await client.xadd(key('r', 'outbox'), '7-1', 'to', 'q', 'kind', 'settle', ...settled);
   await client.hset(key('q', 'relayed'), 'r', '7-0');
@@ -180,6 +180,15 @@ const OWED: Break[] = [
 describe('the checker of families', () => {
   const server = useServer();
   guardLeaks();
+
+  it('takes a result that is owed together with others for word of an end', async () => {
+    const client = server.client();
+    await rightQueues(client);
+    await client.del(row('r', B));
+    const results = packed([B, 'r', 'x', 'y']);
+    await client.xadd(key('r', 'outbox'), '8-1', 'to', 'q', 'kind', 'results', 'parent', WAITS, 'results', results);
+    expect(checkOwed({ q: await dumpQueue(client, 'q'), r: await dumpQueue(client, 'r') })).toEqual([]);
+  });
 
   it('accepts two queues with parents and children in every state', async () => {
     const client = server.client();

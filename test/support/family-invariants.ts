@@ -112,11 +112,14 @@ function owedBy(source: string, view: QueueView, views: ReadonlyMap<string, Queu
     const applied = relayed && 'hash' in relayed ? relayed.hash[source] : undefined;
     if (applied !== undefined && !isLater(id, applied)) return [];
     const nodes = entry.kind === 'land' ? bytesOf(entry.nodes!) : undefined;
+    const results = entry.kind === 'results' ? bytesOf(entry.results!) : undefined;
     return [
       {
-        how: entry.how,
+        how: results ? 'done' : entry.how,
         settles: (queue, parent, child) =>
-          entry.kind === 'settle' && entry.to === queue && entry.parent === parent && entry.child === child,
+          entry.to === queue &&
+          entry.parent === parent &&
+          (entry.kind === 'settle' ? entry.child === child : results?.includes(child) === true),
         // In the entry itself, or in one that its landing will owe.
         lands: (child) => nodes?.includes(child) === true,
       },

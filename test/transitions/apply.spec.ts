@@ -5,7 +5,7 @@ import { familyChanges, familyKeys, give, moved, owing, waiting } from './family
 import { C, type How, P, type Policy, S } from './flows/arrivals.js';
 import { fansIn } from './flows/fan-in.js';
 import { type Hand, id } from './hand.js';
-import { NOT_NUMBERS } from './malformed.js';
+import { each, NOT_NUMBERS } from './malformed.js';
 import { inMs } from './server-time.js';
 import { describeTransition } from './state-table.js';
 import { fresh, landing, node, nodesOf } from './tree.js';
@@ -181,6 +181,52 @@ describeTransition('apply', (table) => {
       relayed: relayed('5-1', 'q'),
       ...familyChanges('q', P, { children: [C, S] }, { children: [C, S], processed: { [C]: 'r' } }),
     },
+  });
+
+  // Results of several children.
+
+  const results = (entry: string, ...list: string[]) => [entry, 'results', P, packed(list)];
+  table.it('records results of several children that came in one entry, and releases their parent once', {
+    given: parent,
+    call: ['r', '0-0', ...results('5-1', C, 'one', S, ''), ...results('5-2', A, 'three')],
+    answer: '5-2',
+    changes: {
+      relayed: relayed('5-2'),
+      ...moved({ [P]: ['waiting', 0] }, { [P]: ['pending', 0] }),
+      [job(P)]: fields({ state: 'pending' }),
+      ...familyChanges('q', P, { children }, { children, processed: { [C]: 'one', [S]: '', [A]: 'three' } }),
+    },
+  });
+
+  table.it('records of them what is not known yet, each once', {
+    given: (queue) => waiting(queue, P, { children, processed: { [S]: 'first' } }),
+    call: ['r', '0-0', ...results('5-1', C, 'one', C, 'again', S, 'second', id(9), 'a stranger')],
+    answer: '5-1',
+    changes: {
+      relayed: relayed('5-1'),
+      ...familyChanges(
+        'q',
+        P,
+        { children, processed: { [S]: 'first' } },
+        { children, processed: { [C]: 'one', [S]: 'first' } },
+      ),
+    },
+  });
+
+  table.it('takes results in their place among other entries', {
+    given: parent,
+    call: ['r', '0-0', ...settle('5-1', C, 'dead', 'boom', 'ignore'), ...results('5-2', C, 'late', S, 'two')],
+    answer: '5-2',
+    changes: {
+      relayed: relayed('5-2'),
+      ...familyChanges('q', P, { children }, { children, processed: { [C]: 'late', [S]: 'two' } }),
+    },
+  });
+
+  table.it('applies results once', {
+    given: heard('5-1', parent),
+    call: ['r', '0-0', ...results('5-1', C, 'one', S, 'two')],
+    answer: '5-1',
   });
 
   // Landings.
@@ -380,26 +426,35 @@ describeTransition('apply', (table) => {
   table.refuses('refuses ends that it does not know', given, [
     ...['', 'DONE', 'completed', 'failed', '1'].map((how) => ['r', '0-0', ...good, ...settle('5-2', S, how as How)]),
   ]);
-  const tokens = [A, 'p', '', '0', '0'];
+  const tokens = ['0', '1', A, 'p', '', '0', '0'];
   const listed = (...nodes: (string | Buffer)[]) => ['r', '0-0', ...good, '5-2', 'land', packed(nodes)];
   table.refuses('refuses landings that are no lists of nodes', given, [
     ...['', 'x', Buffer.from([0xc1]), Buffer.from([0xdd, 0, 0, 0, 9]), Buffer.from([0x05])].map((nodes) => {
       return ['r', '0-0', ...good, '5-2', 'land', nodes];
     }),
     listed(),
-    listed('x', ...tokens),
-    listed('2', ...tokens),
-    listed('0', ...tokens),
-    listed('1001', ...tokens),
-    listed('1', ...tokens, 'more'),
-    listed('1', ...tokens.slice(0, 4)),
-    listed('1', A, 'p', 'soon', '0', '0'),
-    listed('1', A, 'p', '', '1', 'state', 'dead', '0'),
-    listed('1', A, 'p', '', '0', '9007199254740991'),
-    listed('1', A, 'p', '', '0', '1', `q|${B}`, '0', '1', 'no{queue}', 'nodes'),
+    listed('0'),
+    ...[0, 1, 5, 6].flatMap((place) => each(tokens, place, ['x', '2', '1001']).map((wrong) => listed(...wrong))),
+    listed(...tokens, 'more'),
+    listed(...tokens.slice(0, 6)),
+    listed('0', '1', A, 'p', 'soon', '0', '0'),
+    listed('0', '1', A, 'p', '', '1', 'state', 'dead', '0'),
+    listed('0', '1', A, 'p', '', '0', '9007199254740991'),
+    listed('0', '1', A, 'p', '', '0', '1', '0', '0', '1', `q|${B}`, '1', 'no{queue}', 'nodes'),
+    listed('1', '0', A, '0'),
+    listed('2', '0', A, 'p', '0'),
+    listed('1', '1', 'state', 'dead', A, 'p', '0'),
     // numbers and lists in the place of texts
     ['r', '0-0', ...good, '5-2', 'land', Buffer.from([0x92, 0xa1, 0x31, 0x05])],
     ['r', '0-0', ...good, '5-2', 'land', Buffer.from([0x92, 0xa1, 0x31, 0x90])],
+  ]);
+
+  table.refuses('refuses results that are no list of children and texts', given, [
+    ...['', 'x', Buffer.from([0xc1]), Buffer.from([0x05]), Buffer.from([0x92, 0xa1, 0x31, 0x05])].map((list) => {
+      return ['r', '0-0', ...good, '5-2', 'results', P, list];
+    }),
+    ['r', '0-0', ...good, ...results('5-2', S)],
+    ['r', '0-0', ...good, '5-2', 'results', P],
   ]);
 
   table.it('does not look into a landing that it has applied', {

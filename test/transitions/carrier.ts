@@ -1,3 +1,4 @@
+import { calls } from '../../lib/engine/owed-calls.js';
 import { BEGINNING, isEarlier, type StreamId } from '../../lib/kernel/stream-id.js';
 import { Outbox, type OwedEffect } from '../../lib/wire/outbox.js';
 import { apply } from '../../lib/wire/transitions/index.js';
@@ -9,7 +10,7 @@ const PAGE = 1_000;
 export class Carrier {
   constructor(
     private readonly hand: Hand,
-    /** Entries a call. */
+    /** Entries a call, at most. */
     private readonly portion = 100,
     /** Around each call. */
     private readonly around = <T>(call: () => Promise<T>): Promise<T> => call(),
@@ -33,8 +34,8 @@ export class Carrier {
       let applied = await call(BEGINNING, []);
       const due = effects.filter(({ id }) => isEarlier(applied, id));
       while (due.length > 0) {
-        const landing = due.findIndex(({ kind }) => kind === 'land');
-        const some = due.splice(0, landing === 0 ? 1 : Math.min(this.portion, landing < 0 ? due.length : landing));
+        const [first] = calls(due.slice(0, this.portion));
+        const some = due.splice(0, first!.length);
         const previous = applied;
         applied = await this.around(() => call(previous, some));
         sent += some.length;

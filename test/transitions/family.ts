@@ -84,7 +84,7 @@ export interface Settled {
 }
 
 /** The outbox, holding word of these ends. */
-export function owing(...ends: readonly Settled[]): object {
+export function owing(...ends: readonly Settled[]): { stream: unknown[] } {
   return { stream: ends.map((end) => [STREAM_ID, { kind: 'settle', policy: 'fail', ...end }]) };
 }
 

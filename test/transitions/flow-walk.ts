@@ -20,6 +20,8 @@ export interface Met {
   refused: number;
   given: number;
   relayed: number;
+  /** Entries with results of several children. */
+  together: number;
   again: number;
   gaps: number;
   released: number;
@@ -41,6 +43,7 @@ export class FlowWalk {
     refused: 0,
     given: 0,
     relayed: 0,
+    together: 0,
     again: 0,
     gaps: 0,
     released: 0,
@@ -72,7 +75,10 @@ export class FlowWalk {
     const walk = this.random.pick(this.walks);
     const before = this.walks.map(({ view }) => view);
     if (this.random.chance(0.7)) await walk.act();
-    else await this.random.pick([this.land, this.give, this.give, this.relay, this.relay, this.relay])(walk);
+    else
+      await this.random.pick([this.land, this.give, this.give, this.relay, this.relay, this.relay, this.complete])(
+        walk,
+      );
     await this.look(before);
   }
 
@@ -164,20 +170,20 @@ export class FlowWalk {
 
   /** A tree whose ids are new, but for a few that are taken; none of those twice under one parent, which no client does. */
   private node(queue: string, depth: number, strangers: readonly string[]): Node {
-    const jobId = strangers.length > 0 && this.random.chance(0.1) ? this.random.pick(strangers) : this.ids.next();
-    const children = depth === 0 || this.random.chance(0.4) ? 0 : 1 + this.random.below(2);
+    const taken = strangers.length > 0 && this.random.chance(0.1);
+    const jobId = taken ? this.random.pick(strangers) : this.ids.next();
+    const children = depth === 0 || this.random.chance(0.4) ? 0 : 1 + this.random.below(3);
     const options = {
       queue,
       policy: this.random.pick(POLICIES),
       ...(this.laned ? { lane: this.random.pick(LANES) } : {}),
+      fresh: !taken && jobId.charCodeAt(13) % 2 === 0,
       ...(this.random.chance(0.2) ? { priority: this.random.below(3) - 1 } : {}),
       ...(children === 0 && this.random.chance(0.2) ? { delay: '60000' } : {}),
     };
-    return node(
-      jobId,
-      options,
-      this.siblings(children, () => this.otherOrSame(queue), depth - 1, this.taken()),
-    );
+    const most = this.otherOrSame(queue);
+    const where = () => (this.random.chance(0.5) ? most : this.otherOrSame(queue));
+    return node(jobId, options, this.siblings(children, where, depth - 1, this.taken()));
   }
 
   private siblings(n: number, queue: () => string, depth: number, strangers: readonly string[]): Node[] {
@@ -196,6 +202,13 @@ export class FlowWalk {
   private otherOrSame(queue: string): string {
     return this.random.chance(0.6) ? queue : this.random.pick(this.walks).queue.queue;
   }
+
+  /** All that can be, in one call: siblings among them. */
+  private readonly complete = async (walk: Walk): Promise<void> => {
+    await walk.claim(10);
+    const open = walk.open();
+    if (open.length > 0) await walk.complete(open);
+  };
 
   private readonly relay = async (walk: Walk): Promise<void> => {
     await this.carry(walk, this.random.pick([0, 0, 0, 3]), 1 + this.random.below(4));
@@ -217,6 +230,7 @@ export class FlowWalk {
       const last = call.at(-1)?.id ?? position;
       const answer = await this.apply(queue, target.queue, from === 0 ? BEGINNING : owed[from - 1]!.id, call);
       expect(answer).toBe(isEarlier(position, last) ? last : position);
+      this.met.together += call.filter(({ kind }) => kind === 'results').length;
       this.met.relayed += Math.max(0, call.length - (due - from));
       // One that comes too early, as after a failover of the target.
       const after = owed.slice(due + some);

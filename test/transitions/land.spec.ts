@@ -7,7 +7,7 @@ import { each, NOT_NUMBERS, TOO_LARGE } from './malformed.js';
 import { inMs } from './server-time.js';
 import { ENDED, HOLDERS, STRANGERS } from './settled.js';
 import { describeTransition } from './state-table.js';
-import { fresh, landing, more, node, nodesOf, tree } from './tree.js';
+import { fresh, landing, more, node, nodesOf, splitTree, tree, treeJob } from './tree.js';
 
 const [R, A, B, C, D] = [id(50), id(1), id(2), id(3), id(4)];
 const WAITS = { state: 'awaiting_children', flow: '1' };
@@ -158,26 +158,24 @@ describeTransition('land', (table) => {
 
   table.it('refuses the whole tree when an id that it owes to its own queue is taken', {
     given: (queue) => queue.dead(C),
-    call: [
-      '',
-      '',
-      R,
-      'p',
-      '',
-      0,
-      2,
-      `q|${A}`,
-      `q|${C}`,
-      1,
-      A,
-      'p',
-      '',
-      0,
-      0,
-      1,
-      'q',
-      nodesOf({ queue: 'q', id: R }, []),
-    ],
+    call: ['', '', ...splitTree(treeJob(node(R, {}, [node(A), node(C)])), ({ id: child }) => child !== C)],
+    answer: refusal(`${C} is taken`),
+  });
+
+  const minted = (n: number) => node(id(100 + n), { queue: 'r', fresh: true });
+  const many = Array.from({ length: 60 }, (_, n) => minted(n));
+  table.it('looks at the last of many ids that were minted for the call: they may have landed with it before', {
+    given: async (queue) => {
+      await queue.active(R);
+      await give(queue, R, { children: many.map((child) => `r|${child.id}`) });
+    },
+    call: more(R, 1, many),
+    answer: 1,
+  });
+
+  table.it('refuses the whole tree when one that was minted for it has landed, and its root has run', {
+    given: (queue) => queue.dead(C),
+    call: ['', '', ...splitTree(treeJob(node(R, {}, [node(A), node(C, { fresh: true })])), (child) => !child.fresh)],
     answer: refusal(`${C} is taken`),
   });
 
@@ -340,9 +338,17 @@ describeTransition('land', (table) => {
 
   const given = () => table.queue.active(D);
   const plain = ['', '', R, 'p', '', '0', '0'];
-  const one = ['', '', R, 'p', '', '0', '1', `q|${A}`, '1', A, 'p', '', '1', 'parent', R, '0', '0'];
+  // One node with a delay, and so a node of its own; two that are alike; one that is owed.
+  const single = [A, 'p', '5', '1', 'parent', R, '0'];
+  const one = ['', '', R, 'p', '', '0', '1', '0', '1', '0', `q|${A}`, ...single, '0'];
+  const alike = ['', '', R, 'p', '', '0', '2', '2', '1', 'parent', R, A, 'p', B, 'p', '0', '0', '0'];
+  const owed = ['', '', R, 'p', '', '0', '1', '0', '0', '1', `r|${A}`, '1', 'r', 'nodes'];
   const ids = ['', 'JOB', 'job00000000001', 'JOB0000000001', 'JOB000000000001', 'JOB0000000000-', 'JOB0000000000\0'];
-  table.refuses('refuses what is no minted id', given, [...each(plain, 2, ids), ...each(one, 9, ids)]);
+  table.refuses('refuses what is no minted id', given, [
+    ...each(plain, 2, ids),
+    ...each(one, 11, ids),
+    ...[11, 13].flatMap((place) => each(alike, place, ids)),
+  ]);
   table.refuses('refuses numbers that are not canonical', given, [
     ...each(
       plain,
@@ -350,46 +356,44 @@ describeTransition('land', (table) => {
       [...NOT_NUMBERS, ...TOO_LARGE, '-1', '@', '@-1', '@x'].filter((text) => text !== ''),
     ),
     ...[5, 6].flatMap((place) => each(plain, place, [...NOT_NUMBERS, ...TOO_LARGE, '-1', '9007199254740991'])),
-    ...[6, 8, 12, 15, 16].flatMap((place) =>
+    ...[6, 7, 8, 9, 14, 17, 18].flatMap((place) =>
       each(one, place, [...NOT_NUMBERS, ...TOO_LARGE, '-1', '9007199254740991']),
     ),
+    ...[6, 7, 8, 15, 16, 17]
+      .flatMap((place) => each(alike, place, [...NOT_NUMBERS, ...TOO_LARGE, '-1', '9007199254740991', '1', '1001']))
+      .filter((call) => String(call) !== String(alike)),
+    ...[6, 9, 11].flatMap((place) => each(owed, place, ['2', ...TOO_LARGE])),
   ]);
   table.refuses('refuses calls that do not add up, cut off anywhere', given, [
-    ...one.map((_, n) => one.slice(0, n)),
-    [...one, 'more'],
+    ...[one, alike, owed].flatMap((call) => [...call.map((_, n) => call.slice(0, n)), [...call, 'more']]),
     [...plain, '0'],
     [D, '1'],
-    [D, '1', '1', `q|${A}`],
+    [D, '1', '1', '0', '0', '1', `q|${A}`],
     [D, '1', '0', '0'],
   ]);
   table.refuses('refuses fields that a client may not set, and values that are no numbers', given, [
     ...['state', 'attempts', 'flow', 'awaited', 'cancel', 'removing', 'dedup', ''].map((name) => {
       return ['', '', R, 'p', '', '1', name, '1', '0'];
     }),
+    ...each(alike, 9, ['state', 'flow', 'dedup', '']),
     ...each(['', '', R, 'p', '', '1', 'priority', '1', '0'], 7, [...NOT_NUMBERS, ...TOO_LARGE]),
     ...each(['', '', R, 'p', '', '1', 'max_stalls', '1', '0'], 7, [...NOT_NUMBERS, ...TOO_LARGE, '-1']),
     ['', '', R, 'p', '', '9', ...Array.from({ length: 9 }, () => ['parent', R]).flat(), '0'],
   ]);
   table.refuses('refuses members that are no children, and nodes that are no members', given, [
-    ...each(one, 7, ['', A, `|${A}x`, 'q', `q${A}`, `q|${B}`, `r|${A}`]),
-    ['', '', R, 'p', '', '0', '1', `q|${A}`, '2', A, 'p', '', '0', '0', A, 'p', '', '0', '0', '0'],
+    ...each(one, 10, ['', A, `|${A}x`, 'q', `q${A}`, `q|${B}`, `r|${A}`]),
+    ...each(owed, 10, ['', A, `|${A}x`, 'q', `q${A}`]),
+    ['', '', R, 'p', '', '0', '1', '0', '2', '0', `q|${A}`, ...single, ...single, '0'],
   ]);
   table.refuses('refuses to owe anything to what is no queue', given, [
-    ...each(['', '', R, 'p', '', '0', '1', `r|${A}`, '0', '1', 'r', 'nodes'], 10, [
-      '',
-      'a{b',
-      'a}',
-      'a\nb',
-      'x'.repeat(201),
-    ]),
+    ...each(owed, 12, ['', 'a{b', 'a}', 'a\nb', 'x'.repeat(201)]),
   ]);
 
-  const thousand: Arg[] = ['', '', R, 'p', '', 0, 1000];
-  for (let n = 100; n < 1100; n++) thousand.push(`q|${id(n)}`);
-  thousand.push(1000);
-  for (let n = 100; n < 1100; n++) thousand.push(id(n), 'p', '', 0, 0);
-  thousand.push(0);
-  table.refuses('refuses more than 1,000 jobs at once', given, [thousand]);
+  const thousand: Arg[] = Array.from({ length: 1000 }, (_, n) => [id(100 + n), 'p']).flat();
+  table.refuses('refuses more than 1,000 jobs at once', given, [
+    ['', '', R, 'p', '', 0, 1000, 1000, 0, ...thousand, 0, 0, 0],
+    ['', '', R, 'p', '', 0, 1001, 1001, 0, ...thousand, A, 'p', 0, 0, 0],
+  ]);
 
   const keys = ['waiting', 'pending', 'schedule', 'dead', 'hungry', 'metrics:enqueued', 'outbox'];
   table.refusesTypes(tree(node(R, {}, [node(A)])), keys);

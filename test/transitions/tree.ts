@@ -12,6 +12,8 @@ export interface NodeOptions {
   priority?: number;
   policy?: string;
   lane?: string | undefined;
+  /** Its id was minted for the call: nobody looks whether it is taken. */
+  fresh?: boolean;
 }
 
 /** A job of a tree in `q`, unless another queue is named, before it knows its parent. */
@@ -27,7 +29,7 @@ export function node(id: string, options: NodeOptions = {}, children: readonly N
 
 /** As the client writes it: what goes without saying is left out. */
 export function treeJob({ id, options, children }: Node, parent?: { queue: string; id: string }): TreeJob {
-  const { queue = 'q', payload = 'p', delay = '', priority, policy, lane } = options;
+  const { queue = 'q', payload = 'p', delay = '', priority, policy, lane, fresh } = options;
   const fields = priority === undefined ? [] : ['priority', String(priority)];
   if (lane !== undefined) fields.push('lane', lane);
   if (parent !== undefined) {
@@ -35,7 +37,7 @@ export function treeJob({ id, options, children }: Node, parent?: { queue: strin
     if (parent.queue !== queue) fields.push('parent_queue', parent.queue);
     if (policy !== undefined) fields.push('parent_policy', policy);
   }
-  return { queue, id, payload, delay, fields, children: children.map((child) => treeJob(child, { queue, id })) };
+  return { queue, id, payload, delay, fields, children: children.map((child) => treeJob(child, { queue, id })), fresh };
 }
 
 /** ARGV of `land` for a tree of its own. */
@@ -51,8 +53,10 @@ export function more(parent: string, token: string | number, children: readonly 
 
 /** What an outbox is owed of a tree: these nodes, whose parent is in another queue or a step further on. */
 export function nodesOf(parent: { queue: string; id: string }, nodes: readonly Node[]): Buffer {
-  const tokens = nodes.flatMap((child) => treeTokens(treeJob(child, parent)).tokens);
-  return packed([String(nodes.length), ...tokens]);
+  return packedNodes(
+    nodes.map((child) => treeJob(child, parent)),
+    () => true,
+  );
 }
 
 /** Entries of an outbox that carry nodes to a queue. */
@@ -80,13 +84,37 @@ export function splitTree(job: TreeJob, atOnce: (child: TreeJob) => boolean): Ar
 export function splitChildren(queue: string, children: readonly TreeJob[], atOnce: (child: TreeJob) => boolean): Arg[] {
   if (children.length === 0) return [0];
   const inline = children.filter((child) => child.queue === queue && atOnce(child));
+  const [alike, others] = apart(inline);
   const owed = children.filter((child) => !inline.includes(child));
+  const given = owed.filter((child) => !child.fresh);
+  const minted = owed.filter((child) => child.fresh);
   return [
     children.length,
-    ...children.map((child) => `${child.queue}|${child.id}`),
-    inline.length,
-    ...inline.flatMap((child) => splitTree(child, atOnce)),
+    ...alikeTokens(alike),
+    others.length,
+    given.length,
+    ...[...others, ...given, ...minted].map((child) => `${child.queue}|${child.id}`),
+    ...others.flatMap((child) => splitTree(child, atOnce)),
     owed.length,
-    ...owed.flatMap((child) => [child.queue, packed(['1', ...splitTree(child, atOnce)])]),
+    ...owed.flatMap((child) => [child.queue, packedNodes([child], atOnce)]),
   ];
+}
+
+function packedNodes(jobs: readonly TreeJob[], atOnce: (child: TreeJob) => boolean): Buffer {
+  const [alike, others] = apart(jobs);
+  const rest = others.flatMap((child) => splitTree(child, atOnce));
+  return packed([...alikeTokens(alike), others.length, ...rest]);
+}
+
+/** Those that say no more than their payload, and share their fields; and the others. */
+function apart(jobs: readonly TreeJob[]): [alike: TreeJob[], others: TreeJob[]] {
+  const plain = jobs.filter(({ delay, children }) => delay === '' && children.length === 0);
+  const alike = plain.filter(({ fields }) => String(fields) === String(plain[0]!.fields));
+  return [alike, jobs.filter((job) => !alike.includes(job))];
+}
+
+function alikeTokens(alike: readonly TreeJob[]): Arg[] {
+  if (alike.length === 0) return [0];
+  const [{ fields }] = alike as [TreeJob];
+  return [alike.length, fields.length / 2, ...fields, ...alike.flatMap(({ id, payload }) => [id, payload])];
 }

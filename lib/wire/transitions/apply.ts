@@ -14,7 +14,7 @@ export interface ApplyCall {
 export const apply = transition<ApplyCall, StreamId>({
   name: 'apply',
   keys: ['relayed', 'base'],
-  args: 'source, previous id, then per entry: id, kind, nodes | parent, child, how, policy, text',
+  args: 'source, previous id, then per entry: id, kind, nodes | parent, child, how, policy, text | parent, results',
   answers: 'last id applied; below the previous id when something was lost in a failover, and nothing is applied',
   resend: true,
   encode({ source, previous, effects }) {

@@ -1,10 +1,16 @@
-import { expect } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { counted, expiring, fields, gone, job, zset } from '../changes.js';
-import { familyChanges, give, owing, waiting } from '../family.js';
+import { familyChanges, give, owing, STREAM_ID, waiting } from '../family.js';
 import { FAR, id } from '../hand.js';
 import { describeTransition } from '../state-table.js';
 import { C, P, S } from './arrivals.js';
 import { fansIn, tiesTo } from './fan-in.js';
+
+/** A short list of short texts as the server packs it, and a dump shows it. */
+function shown(...texts: string[]): string {
+  const parts = texts.map((text) => Buffer.concat([Buffer.from([0xa0 + text.length]), Buffer.from(text)]));
+  return `base64!${Buffer.concat([Buffer.from([0x90 + texts.length]), ...parts]).toString('base64')}`;
+}
 
 describeTransition('complete', (table) => {
   const done = { how: 'done', text: 'r', answer: [1], counts: { completed: 1 } } as const;
@@ -42,6 +48,50 @@ describeTransition('complete', (table) => {
       hears: [['beat', 'relay']],
     });
   }
+
+  const [E, F] = [id(21), id(22)];
+  const elsewhere = (parent: string, target = 'r') => ({ parent, parent_queue: target });
+  table.it('owes the results of all children of one parent elsewhere in one entry', {
+    given: async (queue) => {
+      for (const [child, ties] of [
+        [C, elsewhere(P)],
+        [S, elsewhere(P)],
+        [E, elsewhere(P, 's')],
+        [F, elsewhere(P)],
+      ] as const) {
+        await queue.active(child, ties);
+      }
+    },
+    call: [0, C, 1, 0, 'c', S, 1, 0, '', E, 1, 0, 'e', F, 1, 0, 'f'],
+    answer: [1, 1, 1, 1],
+    changes: {
+      active: gone,
+      ...Object.fromEntries([C, S, E, F].map((child) => [job(child), gone])),
+      outbox: {
+        stream: [
+          [STREAM_ID, { to: 'r', kind: 'results', parent: P, results: shown(C, 'c', S, '', F, 'f') }],
+          ...owing({ to: 's', parent: P, child: E, how: 'done', text: 'e' }).stream,
+        ],
+      },
+      'metrics:completed': counted(4),
+    },
+    hears: [['beat', 'relay']],
+  });
+
+  it('owes at most 100 results in one entry, and of several no more than 100,000 bytes', async () => {
+    const { queue } = table;
+    const owed = async (n: number, result: string) => {
+      await table.server.flush();
+      const children = Array.from({ length: n }, (_, k) => id(100 + k));
+      for (const child of children) await queue.active(child, elsewhere(P));
+      await queue.run('complete', [0, ...children.flatMap((child) => [child, 1, 0, result])]);
+      const entries = await queue.client.xrange(queue.keys.outbox, '-', '+');
+      return entries.map(([, [, , , kind]]) => kind);
+    };
+    expect(await owed(201, 'r')).toEqual(['results', 'results', 'settle']);
+    expect(await owed(5, 'r'.repeat(40_000))).toEqual(['results', 'results', 'settle']);
+    expect(await owed(2, 'r'.repeat(100_001))).toEqual(['settle', 'settle']);
+  });
 
   table.it('takes a parent with all it has recorded of its children', {
     given: async (queue) => {

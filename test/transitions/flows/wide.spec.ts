@@ -44,7 +44,7 @@ describeWithProcess('a parent of 20,000 children', () => {
   const run = (queue: Hand, name: ScriptName, args: readonly Arg[]) => call.around(() => queue.run(name, args));
   const carry = (queue: Hand) => new Carrier(queue, 100, call.around).settle([queue.queue]);
   const land = async (queue: string, options = {}) => {
-    const children = Array.from({ length: CHILDREN }, (_, n) => node(child(n), { queue, ...options }));
+    const children = Array.from({ length: CHILDREN }, (_, n) => node(child(n), { queue, fresh: true, ...options }));
     expect(await run(q, 'land', tree(node(P, {}, children)))).toBe(1);
     short(`land, children in ${queue}`);
     await carry(q);

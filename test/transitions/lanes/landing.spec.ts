@@ -146,7 +146,7 @@ describeTransition('enqueue', (table) => {
 describeTransition('land', (table) => {
   table.it('lands the jobs of a tree in their lanes; a parent that waits stands in none', {
     given: (queue) => queue.hungry('p1'),
-    call: ['', '', A, 'p', '', 1, 'lane', 'x', 1, `q|${B}`, 1, B, 'p', '', 2, 'lane', 'y', 'parent', A, 0, 0],
+    call: ['', '', A, 'p', '', 1, 'lane', 'x', 1, 1, 2, 'lane', 'y', 'parent', A, B, 'p', 0, 0, 0],
     answer: 1,
     changes: {
       ...laneChanges(undefined, { lanes: { y: { waits: { [B]: 0 } } } }),
