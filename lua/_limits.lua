@@ -8,12 +8,16 @@ local function limits(base, now)
   local concurrency, interval, burst = number_of(r[1], 1), number_of(r[2], 0), number_of(r[3], 1) or 1
   local tat, hold = math.max(number_of(r[4], 0) or 0, now), number_of(r[5], 0) or 0
 
+  -- How many jobs its rate allows now: a hair more than exact, since an interval is no whole number of what a timestamp can hold.
+  local function by_rate()
+    return math.floor(burst - (tat - now) / interval + 1e-6)
+  end
+
   -- How many of the jobs that are wanted may be claimed now.
   function this.allowed(wanted)
     if hold > now then return 0 end
     if concurrency then wanted = math.min(wanted, concurrency - call('ZCARD', base .. 'active')) end
-    -- a hair more than exact: an interval is no whole number of what a timestamp can hold
-    if interval then wanted = math.min(wanted, math.floor(burst - (tat - now) / interval + 1e-6)) end
+    if interval then wanted = math.min(wanted, by_rate()) end
     return math.max(wanted, 0)
   end
 
@@ -28,10 +32,12 @@ local function limits(base, now)
     call('HSET', key, 'tat', string.format('%.17g', tat))
   end
 
-  -- No job may be claimed before then; nil when one may be now, as far as time goes.
+  -- No job may be claimed before then; nil when one may be now, as far as time goes: when it does not, somebody must be told of the
+  -- time, or nobody would come.
   function this.held_until()
-    local at = interval and math.max(hold, tat - (burst - 1) * interval) or hold
-    return at > now + 1e-3 and at or nil
+    local waits = interval and by_rate() < 1
+    if not waits and hold <= now then return end
+    return math.max(hold, waits and tat - (burst - 1) * interval or now, now)
   end
 
   -- Nothing is claimed for so long.

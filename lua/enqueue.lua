@@ -3,7 +3,8 @@
 -- ARGV per job: id, payload, delay, nfields, field, value ...
 -- The field `dedup` is a mode, a time in milliseconds or nothing, a colon and the key. Modes: u, until its owner has settled, and at
 -- most so long; t, for so long, whatever becomes of it; d, the job waits for so long, and as long as it waits a later one takes its
--- place and begins the wait anew; l, a later one takes its place as long as it has not started.
+-- place and begins the wait anew; l, a later one takes its place as long as it waits to run, also for its next attempt: the attempts
+-- before it then count no more, as with d.
 -- Answers per job: 1 landed; of a duplicate the id of the job that is there and its state, `id state`, and behind them `replaced`
 -- where that one has been given the payload; -3 the lane is full. All or nothing on a refusal.
 -- Cost: per job one HSET; per call two EXISTS, one ZADD a set, one HINCRBY.

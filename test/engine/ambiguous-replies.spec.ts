@@ -23,7 +23,7 @@ describe('when the server did it and the answer was lost', () => {
     const { id } = await jobs.enqueue('q', 'once');
     await lost;
     expect((await jobs.list('q', 'pending')).jobs.map((job) => job.name)).toEqual(['warm', 'once']);
-    expect(await jobs.enqueue('q', 'once', undefined, { id })).toEqual({ id, status: 'duplicate' });
+    expect(await jobs.enqueue('q', 'once', undefined, { id })).toEqual({ id, status: 'duplicate', state: 'pending' });
     expect(await jobs.counts('q')).toMatchObject({ pending: 2, metrics: { enqueued: 2 } });
     await expectInvariants(client, 'q');
   });

@@ -1,10 +1,18 @@
 import { createHash } from 'node:crypto';
-import { hasPlainEdition, textOf } from '../../lib/wire/script-text.js';
+import { type Edition, hasPlainEdition, textOf } from '../../lib/wire/script-text.js';
 import type { ScriptName } from '../../lib/wire/transition.js';
 
 /** What a call of this script carries on the wire, once the server knows it, for a queue of plain jobs. */
 export function hashOf(script: ScriptName): string {
-  const edition = hasPlainEdition(script) ? 'plain' : 'whole';
+  return hashOfEdition(script, hasPlainEdition(script) ? 'plain' : 'whole');
+}
+
+/** The same for a queue that uses more than plain jobs. */
+export function wholeHashOf(script: ScriptName): string {
+  return hashOfEdition(script, 'whole');
+}
+
+function hashOfEdition(script: ScriptName, edition: Edition): string {
   return createHash('sha1')
     .update(textOf(script, false, edition))
     .digest('hex');

@@ -36,7 +36,7 @@ const CASES: Case[] = [
     'a tree that lands',
     none,
     'land',
-    ['', '', A, 'p', '', 0, 1, `q|${B}`, 1, B, 'p', '', 1, 'parent', A, 0, 0],
+    ['', '', A, 'p', '', 0, 1, 1, 1, 'parent', A, B, 'p', 0, 0, 0],
     [`landed ${A} 0 17 awaiting_children`, `landed ${B} 0 7 pending`],
   ],
   [

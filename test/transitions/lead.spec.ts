@@ -67,6 +67,41 @@ describeTransition('lead', (table) => {
     changes: { leader: LED },
   });
 
+  table.it(
+    'says the same of one whose limit lets no job run now: it is asked when the time comes, or when a job ends',
+    {
+      given: async (queue) => {
+        await queue.pending(id(1));
+        await queue.active(id(2), {}, FAR);
+        await queue.client.hset(queue.keys.limits, { concurrency: 1 });
+      },
+      call: ['p1', 10_000],
+      answer: [1, -1, msUntil(FAR), -1, 0, 0, -1],
+      changes: { leader: LED },
+    },
+  );
+
+  table.it('likewise of one that is held back for a time', {
+    given: async (queue) => {
+      await queue.pending(id(1));
+      await queue.client.hset(queue.keys.limits, { until: FAR });
+    },
+    call: ['p1', 10_000],
+    answer: [1, -1, -1, -1, 0, 0, -1],
+    changes: { leader: LED },
+  });
+
+  table.it('says that a limited queue is claimable when its limit allows a job', {
+    given: async (queue) => {
+      await queue.pending(id(1));
+      await queue.active(id(2), {}, FAR);
+      await queue.client.hset(queue.keys.limits, { concurrency: 2, interval: 1, tat: PAST, until: PAST });
+    },
+    call: ['p1', 10_000],
+    answer: [1, -1, msUntil(FAR), -1, 1, 0, -1],
+    changes: { leader: LED },
+  });
+
   const owing = async () => {
     await table.queue.client.xadd(table.queue.keys.outbox, '*', 'to', 'r', 'kind', 'land', 'nodes', '');
   };

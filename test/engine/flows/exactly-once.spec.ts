@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { AddedFlow, ClaimedJob, EchoMq, Job } from '../../../lib/core.js';
 import { until } from '../../support/until.js';
 import { endWorkers, spawnWorker } from '../../support/worker-process.js';
-import { hashOf } from '../hashes.js';
+import { hashOf, wholeHashOf } from '../hashes.js';
 import { numbers } from '../jobs/stage.js';
 import { Diary, node, useFlowStage } from './stage.js';
 
@@ -86,7 +86,7 @@ describe.each([
     const handlers = { parent: async (job: Job) => (await job.children()).values };
     diary.serve(worker, ['kids', 'q'], handlers, { leaseMs: 500 }); // a claim may be lost with the connection
     await worker.jobs.enqueueAndWait(kids, 'script is loaded', undefined);
-    const lost = proxy.passAndDropReply(hashOf('complete'));
+    const lost = proxy.passAndDropReply(wholeHashOf('complete'));
     const { id, children } = await echo.flows.add(
       node(
         'q',

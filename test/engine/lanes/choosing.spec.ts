@@ -94,6 +94,8 @@ describe('the lane of a job that is given none', () => {
         message: expect.stringMatching(/queue 'q': two functions/),
       }),
     );
+    expect(() => lanes.assign(Mail, byTenant)).toThrow(/queue 'mail': two functions/);
+    expect(lanes.assign(Mail, Mail.lane!)).toBe(lanes);
     expect(() => lanes.assign('p', 'x' as never)).toThrow(/a function, got "x"/);
     expect(() => defineQueue('p', { lane: 'x' } as never)).toThrow(/'lane' has no schema but "x"/);
     expect(() => defineQueue('p', { a: z.string() }, { lane: 5 } as never)).toThrow(/lane must be a function/);
@@ -105,7 +107,8 @@ describe('the lane of a job that is given none', () => {
     ['throws', ({ data }) => data.tenant.name, /^the function that chooses lanes of queue 'q' threw for a job 'a'/],
     ['answers a number', () => 7 as never, /answered 7 for a job 'a': lane must be a name, or \[group, lane\]/],
     ['answers an empty name', () => '', /answered "" for a job 'a': lane "" is empty/],
-    ['is asynchronous', (async () => 'x') as never, /answered object for a job 'a'/],
+    ['is asynchronous', (async () => 'x') as never, /answered a promise for a job 'a'/],
+    ['rejects', (() => Promise.reject(new Error('nobody asks for it'))) as never, /answered a promise for a job 'a'/],
   ])('is refused before anything is sent, when the function %s', async (_, by, message) => {
     const { jobs, flows, lanes } = await stage.connect();
     lanes.assign('q', by);
