@@ -9,6 +9,7 @@ import { asEchoError } from '../wire/faults.js';
 import type { EventFrame } from '../wire/frames.js';
 import { Conditions } from './conditions.js';
 import { failureText } from './failure-text.js';
+import { asked } from './handler.js';
 import type { Metronome } from './metronome.js';
 import { eventOf, type QueueEvent } from './queue-event.js';
 
@@ -200,7 +201,7 @@ export class EngineBus {
 
   private tell(event: QueueEvent, listener: Listener): void {
     try {
-      const answer = listener.call(event);
+      const answer = asked(listener.call(event));
       if (answer instanceof Promise) this.follow(event, listener, answer);
     } catch (thrown) {
       this.failed(event, thrown);

@@ -86,8 +86,8 @@ export class Enqueuer {
   }
 
   /**
-   * Each call of up to 500 jobs lands whole or not at all; all of them are on their way at once. Answers for each item what became
-   * of it, or why its call failed.
+   * Each call of up to 500 jobs lands whole or not at all, but for jobs whose lane is full; all of them are on their way
+   * at once. Answers for each item what became of it, or why its call failed.
    */
   async addMany(keys: QueueKeys, items: OutgoingJob[]): Promise<(EnqueueResult | EchoError)[]> {
     const full = this.refusal(items.length);

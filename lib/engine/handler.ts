@@ -12,9 +12,15 @@ const running = new AsyncLocalStorage<Job | readonly Job[]>();
 
 /** What the handler answers: a value, or a promise of this realm. @throws what the handler throws */
 export function callHandler(handler: Handler, job: Job): unknown {
-  const result: unknown = running.run(job, handler, job);
-  // Foreign thenables may throw when asked; the promise around one rejects instead.
-  return !(result instanceof Promise) && isThenable(result) ? Promise.resolve(result) : result;
+  return asked(running.run(job, handler, job));
+}
+
+/**
+ * What was answered, and for what can be awaited a promise of this realm: query builders do nothing until they are asked. Foreign
+ * ones may throw then; the promise around one rejects instead.
+ */
+export function asked(answer: unknown): unknown {
+  return !(answer instanceof Promise) && isThenable(answer) ? Promise.resolve(answer) : answer;
 }
 
 /** What a handler answers that is called once for all of them. @throws what the handler throws */

@@ -1,4 +1,4 @@
-import { assertBoolean, assertInteger, assertKnownKeys, show } from '../kernel/arguments.js';
+import { assertBoolean, assertInteger, assertKnownKeys, show, showAnswer } from '../kernel/arguments.js';
 import { EchoArgumentError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import type { Queue } from '../kernel/queue.js';
@@ -41,7 +41,7 @@ export abstract class JobsMany extends JobsChanging {
    * @throws what the filter throws; what went before is gone
    */
   async removeMany(queue: string | Queue, state: wire.OnlyState, options: Matching = {}): Promise<number> {
-    if (!Object.hasOwn(SET_OF, state)) {
+    if (typeof state !== 'string' || !Object.hasOwn(SET_OF, state)) {
       throw new EchoArgumentError(`state ${show(state)}: removeMany knows ${Object.keys(SET_OF).join(', ')}`);
     }
     assertKnownKeys(options, KNOWN.removeMany, 'removeMany options');
@@ -148,8 +148,8 @@ function matching({ name, filter, limit }: Matching): { matches(job: JobView): b
     if (name !== undefined && job.name !== name) return false;
     const answer: unknown = filter === undefined || filter(job);
     if (typeof answer === 'boolean') return answer;
-    const what = answer instanceof Promise ? 'a promise' : show(answer); // which would let every job through
-    throw new EchoArgumentError(`filter must answer true or false, got ${what}`);
+    // A promise would let every job through.
+    throw new EchoArgumentError(`filter must answer true or false, got ${showAnswer(answer)}`);
   };
   return { matches, limit: limit ?? Number.POSITIVE_INFINITY };
 }

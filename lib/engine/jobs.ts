@@ -5,11 +5,11 @@ import type { QueueKeys } from '../kernel/keyspace.js';
 import { type Queue } from '../kernel/queue.js';
 import type { ScheduleTimes } from '../kernel/schedule-spec.js';
 import { EchoBulkError } from './bulk-error.js';
+import { located, type Place, refuseDedup, refuseDoubles } from './bulk-refusals.js';
 import { type Draft, Drafts, named } from './drafts.js';
 import type { EnqueueOptions } from './enqueue-options.js';
 import type { EnqueueResult } from './enqueuer.js';
 import type { PlannedNode } from './flow-plan.js';
-import { EchoDataError } from './invalid-data.js';
 import type { DataArguments, EntryFor, NameFor } from './job-types.js';
 import type { JobsParts } from './jobs-base.js';
 import {
@@ -66,8 +66,8 @@ export class Jobs extends JobsLimits {
   }
 
   /**
-   * Script calls of 500 jobs, in order, each all or nothing; every item is checked, and validated where the queue has
-   * schemas, before the first is sent.
+   * Script calls of 500 jobs, in order, each all or nothing but for jobs whose lane is full (`maxWaiting`); every item is
+   * checked, and validated where the queue has schemas, before the first is sent.
    * @throws EchoArgumentError naming the item, an EchoDataError when its data does not fit
    * @throws EchoBulkError when some of the calls failed, or all: it says which jobs landed, and under which ids to repeat
    */
@@ -140,6 +140,9 @@ export class Jobs extends JobsLimits {
     data: DataArguments<Of, Name>[0],
     options: WaitingOptions = {},
   ): Promise<unknown> {
+    if (typeof options !== 'object' || options === null) {
+      throw new EchoArgumentError(`enqueueAndWait options must be an object, got ${show(options)}`);
+    }
     const { timeoutMs, handlerTimeoutMs, ...opts } = options;
     const limit = waitMs(timeoutMs);
     const id = opts.id ?? (await this.freshId());
@@ -278,36 +281,4 @@ export class Jobs extends JobsLimits {
     const { enqueuer, minting, enqueueTimeoutMs } = this.parts;
     return enqueuer.holding(jobs, minting.renewWithin(enqueueTimeoutMs));
   }
-}
-
-/** Of a bulk: the index of an item, or the callback. */
-type Place = number | 'then';
-
-function located(error: unknown, place: Place): EchoArgumentError {
-  const message = `${place === 'then' ? place : `item ${place}`}: ${(error as Error).message}`;
-  return error instanceof EchoDataError
-    ? new EchoDataError(message, error.issues, error)
-    : new EchoArgumentError(message, error);
-}
-
-/** Of a bulk with a callback: a job can be its child once. */
-function refuseDoubles([root, ...items]: readonly PlannedNode[]): void {
-  const given = new Set(root!.draft.fresh ? [] : [root!.draft.id]);
-  items.forEach(({ draft: { id, fresh } }, i) => {
-    if (fresh) return;
-    if (given.has(id)) throw new EchoArgumentError(`item ${i}: the id ${id} stands twice in the bulk`);
-    given.add(id);
-  });
-}
-
-/** Of a bulk with a callback: it waits for all of its children, so none may be another job. */
-function refuseDedup(root: PlannedNode, items: readonly PlannedNode[]): void {
-  const why = 'dedup is not for a job of a bulk with a callback: it, or its callback, would wait for another job';
-  if (hasDedup(root.draft)) throw new EchoArgumentError(`then: ${why}`);
-  const at = items.findIndex(({ draft }) => hasDedup(draft));
-  if (at >= 0) throw new EchoArgumentError(`item ${at}: ${why}`);
-}
-
-function hasDedup({ fields }: Draft): boolean {
-  return fields.some((field, i) => i % 2 === 0 && field === 'dedup');
 }

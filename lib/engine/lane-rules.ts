@@ -1,4 +1,4 @@
-import { show } from '../kernel/arguments.js';
+import { show, showAnswer } from '../kernel/arguments.js';
 import { EchoArgumentError, EchoRegistrationError } from '../kernel/errors.js';
 import { type Lane, type LaneBy, laneText } from '../kernel/lane.js';
 import type { Queue } from '../kernel/queue.js';
@@ -10,13 +10,15 @@ import type { Queue } from '../kernel/queue.js';
 export class LaneRules {
   private readonly byQueue = new Map<string, LaneBy>();
 
-  /** @throws EchoArgumentError unless it is a function, EchoRegistrationError when the queue has another one */
-  assign(queue: string, by: LaneBy): void {
+  /**
+   * `own`: its definition's, where it has been given by one.
+   * @throws EchoArgumentError unless it is a function, EchoRegistrationError when the queue has another one
+   */
+  assign(queue: string, by: LaneBy, own?: LaneBy): void {
     if (typeof by !== 'function') {
       throw new EchoArgumentError(`queue '${queue}': its lanes are chosen by a function, got ${show(by)}`);
     }
-    const known = this.byQueue.get(queue);
-    if (known !== undefined && known !== by) {
+    if ([own, this.byQueue.get(queue)].some((known) => known !== undefined && known !== by)) {
       throw new EchoRegistrationError(
         `queue '${queue}': two functions choose the lanes of its jobs in this process: give it one, once`,
       );
@@ -56,6 +58,7 @@ function chosen(by: LaneBy, queue: string, job: { readonly name: string; readonl
   try {
     return laneText(lane);
   } catch (error) {
-    throw new EchoArgumentError(`${whose} answered ${show(lane)} for a job '${job.name}': ${(error as Error).message}`);
+    const answer = showAnswer(lane);
+    throw new EchoArgumentError(`${whose} answered ${answer} for a job '${job.name}': ${(error as Error).message}`);
   }
 }

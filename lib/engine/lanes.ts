@@ -139,10 +139,11 @@ export class Lanes {
    * From now on jobs that this process enqueues to the queue without a lane get the one that `by` answers for them.
    * It is for those who know the queue by its name; a definition says it for whoever imports it: `defineQueue(name, {
    * lane })`.
-   * @throws EchoRegistrationError when the queue has another function here, a processor's say
+   * @throws EchoRegistrationError when the queue has another function here, a processor's say, or that of its definition
    */
   assign(queue: string | Queue, by: LaneBy): this {
-    this.parts.laneRules.assign(this.keys(queue).queue, by);
+    const own = typeof queue === 'string' ? undefined : queue.lane;
+    this.parts.laneRules.assign(this.keys(queue).queue, by, own);
     return this;
   }
 

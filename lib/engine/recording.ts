@@ -3,7 +3,7 @@ import type { Codec } from '../kernel/codec.js';
 import { EchoArgumentError, EchoConfigError } from '../kernel/errors.js';
 import { BEGINNING, type StreamId } from '../kernel/stream-id.js';
 import type { CompletionsPage, Row } from '../wire/transitions/index.js';
-import { resultOf } from './results.js';
+import { seenOf } from './results.js';
 
 /** Settled jobs, as consumers with the option `record` leave them in a stream of the queue. */
 
@@ -71,16 +71,8 @@ function completionOf(at: StreamId, fields: Row, codec: Codec): Completion {
   const word = (field: string) => fields.get(field)?.toString() ?? '';
   const settled = { at, id: word('id'), attempts: Number(word('attempts')), atMs: Number(word('at')) };
   if (word('outcome') === 'dead') return { ...settled, outcome: 'dead', error: word('error') };
-  return { ...settled, outcome: 'completed', result: readable(fields.get('result'), codec) };
-}
-
-/** A result that the codec cannot read must not keep the reader from those behind it. */
-function readable(bytes: Buffer | undefined, codec: Codec): unknown {
-  try {
-    return resultOf(bytes, codec);
-  } catch {
-    return bytes;
-  }
+  // One that the codec cannot read must not keep the reader from those behind it.
+  return { ...settled, outcome: 'completed', result: seenOf(fields.get('result'), codec) };
 }
 
 function isExact(digits: string): boolean {

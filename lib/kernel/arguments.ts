@@ -4,17 +4,26 @@ import { EchoArgumentError, EchoConfigError } from './errors.js';
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** What other queues call it: people come from somewhere. */
-const ELSEWHERE: ReadonlyMap<string, string> = new Map([
-  ['delay', 'delayMs'],
-  ['timeout', 'timeoutMs'],
-  ['jobId', 'id, from jobs.mintId()'],
-  ['redis', 'connection'],
-  ['removeOnComplete', 'keepMs'],
-  ['lockDuration', 'leaseMs'],
-  ['maxStalledCount', 'maxStalls'],
-  ['defaultJobOptions', "the consumer's options"],
+/** What other queues call it, and what it may be here: people come from somewhere. */
+const ELSEWHERE: ReadonlyMap<string, readonly string[]> = new Map([
+  ['delay', ['delayMs']],
+  ['timeout', ['timeoutMs', 'waitMs']],
+  ['deduplication', ['dedup']],
+  ['ttl', ['ttlMs']],
+  ['max', ['limit']],
+  ['duration', ['perMs']],
+  ['group', ['lane']],
+  ['limiter', ['rate', 'jobs.limit(queue, { rate })']],
+  ['repeat', ['jobs.schedule()']],
+  ['jobId', ['id, from jobs.mintId()']],
+  ['redis', ['connection']],
+  ['removeOnComplete', ['keepMs']],
+  ['lockDuration', ['leaseMs']],
+  ['maxStalledCount', ['maxStalls']],
+  ['defaultJobOptions', ["the consumer's options"]],
 ]);
+
+const OPTION = /^\w+$/;
 
 type Fault = new (message: string) => Error;
 
@@ -49,7 +58,7 @@ export function assertKnownKeys(
   }
   for (const key of Object.keys(value)) {
     if (known.has(key)) continue;
-    const hint = ELSEWHERE.get(key);
+    const hint = ELSEWHERE.get(key)?.find((here) => known.has(here) || !OPTION.test(here));
     const said = [...known].filter((name) => !unsaid.has(name)).join(', ');
     throw new Fault(`${what}: unknown option '${key}'${hint ? ` (here: ${hint})` : ''}. Known are ${said}`);
   }
@@ -69,6 +78,16 @@ export function assertSize(text: string | Buffer, maxBytes: number, what: string
   if (text.length * 3 > maxBytes && Buffer.byteLength(text) > maxBytes) {
     throw new EchoArgumentError(`${what} is larger than maxPayloadBytes (${maxBytes})`);
   }
+}
+
+/**
+ * How what a function has answered is shown where it must answer at once. A promise is nobody's from here on: one that rejects
+ * would otherwise end the process.
+ */
+export function showAnswer(answer: unknown): string {
+  if (!(answer instanceof Promise)) return show(answer);
+  answer.catch(() => undefined);
+  return 'a promise';
 }
 
 export function show(value: unknown): string {

@@ -6,7 +6,9 @@ import { assertName } from './keyspace.js';
  * - `until-settled`: while the job that holds the key has not ended, no other lands under it; at most for `ttlMs`, if given.
  * - `throttle`: for `ttlMs` from its landing no other lands, whatever becomes of it.
  * - `debounce`: the job waits `ttlMs`; as long as it waits, a later one gives it its data, and the wait begins anew.
- * - `latest-wins`: as long as it has not started, a later one gives it its data; it keeps its place.
+ * - `latest-wins`: as long as it waits to run, a later one gives it its data; it keeps its place.
+ *
+ * Attempts that a job has failed before it was given other data count no more.
  */
 export type DedupMode = 'until-settled' | 'throttle' | 'debounce' | 'latest-wins';
 
@@ -27,7 +29,7 @@ export function dedupText(dedup: Dedup): string {
   assertKnownKeys(dedup, KNOWN, 'dedup');
   const { key, mode = 'until-settled', ttlMs } = dedup as Dedup;
   assertName(key, 'dedup.key');
-  if (!Object.hasOwn(LETTER, mode)) {
+  if (typeof mode !== 'string' || !Object.hasOwn(LETTER, mode)) {
     throw new EchoArgumentError(`dedup.mode must be one of ${Object.keys(LETTER).join(', ')}, got ${show(mode)}`);
   }
   if (ttlMs !== undefined) assertInteger(ttlMs, 'dedup.ttlMs', 1);

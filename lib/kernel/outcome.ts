@@ -1,4 +1,4 @@
-import { isDelay } from './arguments.js';
+import { assertKnownKeys, isDelay, show } from './arguments.js';
 
 /** What a transition answers for one job: a normal outcome of a race, not an exception. */
 export type Outcome = 'ok' | 'gone' | 'stale' | 'wrong_state';
@@ -79,9 +79,9 @@ export class Snooze extends Error {
 
   /** @throws RangeError unless `ms` is a whole number of milliseconds, 0 to 2^53-1 */
   constructor(ms: number) {
-    super(`snoozed for ${ms} ms`);
+    super(`snoozed for ${show(ms)} ms`);
     this.name = 'Snooze';
-    if (!isDelay(ms)) throw new RangeError(`Snooze takes whole milliseconds from 0, got ${ms}`);
+    if (!isDelay(ms)) throw new RangeError(`Snooze takes whole milliseconds from 0, got ${show(ms)}`);
     this.ms = ms;
   }
 }
@@ -100,6 +100,8 @@ export class WaitForChildren extends Error {
   }
 }
 
+const KNOWN = new Set(['scope']);
+
 /**
  * Thrown by a handler: what it needs allows no more for now. The job keeps its place and its attempt; for `ms` milliseconds nothing
  * is claimed of its lane, or of its queue, by any process.
@@ -112,14 +114,16 @@ export class RateLimited extends Error {
 
   /**
    * `scope` is what is held back: the job's lane (default), or the queue; of a job without a lane always the queue.
-   * @throws RangeError unless `ms` is a whole number of milliseconds, 1 to 2^53-1, and `scope` one of the two
+   * @throws RangeError unless `ms` is a whole number of milliseconds, 1 to 2^53-1, and the options are `scope`, one of the two
    */
-  constructor(ms: number, { scope = 'lane' }: { scope?: 'lane' | 'queue' } = {}) {
-    super(`held back for ${ms} ms`);
+  constructor(ms: number, options: { scope?: 'lane' | 'queue' } = {}) {
+    super(`held back for ${show(ms)} ms`);
     this.name = 'RateLimited';
-    if (!isDelay(ms) || ms === 0) throw new RangeError(`RateLimited takes whole milliseconds from 1, got ${ms}`);
+    if (!isDelay(ms) || ms === 0) throw new RangeError(`RateLimited takes whole milliseconds from 1, got ${show(ms)}`);
+    assertKnownKeys(options, KNOWN, "RateLimited's options", RangeError);
+    const { scope = 'lane' } = options as { scope?: 'lane' | 'queue' };
     if (scope !== 'lane' && scope !== 'queue')
-      throw new RangeError(`RateLimited holds back a 'lane' or a 'queue', got ${scope}`);
+      throw new RangeError(`RateLimited holds back a 'lane' or a 'queue', got ${show(scope)}`);
     this.ms = ms;
     this.scope = scope;
   }

@@ -2,6 +2,7 @@ import type { Logger } from '@nestjs/common';
 import { isObservable } from 'rxjs';
 import type { EngineBus, Listening } from '../engine/bus.js';
 import { failureText } from '../engine/failure-text.js';
+import { asked } from '../engine/handler.js';
 import type { QueueEvent } from '../engine/queue-event.js';
 import { EchoRegistrationError } from '../kernel/errors.js';
 import type { EventMethod } from './event-methods.js';
@@ -58,7 +59,7 @@ export class EventListeners {
       if (!method.events.includes(event.event)) continue;
       try {
         const answer: unknown = functionOf(method).call(method.instance, event);
-        const done = isObservable(answer) ? lastOf(answer) : answer;
+        const done = isObservable(answer) ? lastOf(answer) : asked(answer);
         if (done instanceof Promise) running.push(done.catch((thrown) => this.failed(method, event, thrown)));
       } catch (thrown) {
         this.failed(method, event, thrown);

@@ -25,11 +25,21 @@ export type JobBatch<Data = unknown> = { batch: BatchOptions } & (
   | { cron?: undefined; everyMs?: undefined }
 );
 
+const TIMES = ['cron', 'tz', 'everyMs'];
+
 /** @throws EchoRegistrationError naming the place, for a schedule that makes no sense or is never due */
 export function declarationOf(place: string, name: string, given: unknown): ScheduleDeclaration {
   if (typeof given !== 'object' || given === null) {
     throw new EchoRegistrationError(
-      `@OnJob on ${place}: behind the name comes a schedule, { cron, tz } or { everyMs }, got ${show(given)}`,
+      `@OnJob on ${place}: behind the name comes a schedule, { cron, tz } or { everyMs }, or { batch: { size, waitMs } }, ` +
+        `got ${show(given)}`,
+    );
+  }
+  if (!TIMES.some((time) => (given as Record<string, unknown>)[time] !== undefined)) {
+    const keys = Object.keys(given);
+    throw new EchoRegistrationError(
+      `@OnJob on ${place}: behind the name come a schedule's times, { cron, tz } or { everyMs }, or ` +
+        `{ batch: { size, waitMs } }, got an object with ${keys.length > 0 ? keys.join(', ') : 'nothing in it'}`,
     );
   }
   const { key = name, data, ...rest } = given as JobSchedule;

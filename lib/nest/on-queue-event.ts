@@ -65,6 +65,13 @@ export function ownEventMethods(target: object): readonly OnQueueEventMetadata[]
 
 function checked(place: string, given: readonly unknown[]): Omit<OnQueueEventMetadata, 'method'> {
   const isBare = given.length < 2;
+  const two = isQueueEventName(given[0]) && isQueueEventName(given[1]);
+  if (two || isQueueEventName(given[2]) || given.length > 3) {
+    throw new EchoRegistrationError(
+      `${place}: several events are an array, as in @OnQueueEvent(['dead', 'retried']). A queue called like an event is ` +
+        'given as defineQueue() makes it',
+    );
+  }
   return {
     queue: isBare ? undefined : queueOf(place, given[0]),
     events: eventsOf(place, isBare ? given[0] : given[1], isBare),

@@ -70,8 +70,8 @@ export class Executor {
         return await this.send(this.edition(name, 'plain'), rest, options);
       } catch (error) {
         if (!(error instanceof EchoStoreError)) throw error;
-        // For good: a queue that has used lanes keeps them. And for all scripts: a settlement that was sent again would come behind
-        // the claim that followed it.
+        // For good: a queue that has used lanes keeps them, and one that somebody has listened to once is not worth a second look. And
+        // for all scripts: a settlement that was sent again would come behind the claim that followed it.
         if (error.code === 'EMQPLAIN') remember(this.beyondPlain, base);
         else if (error.code === 'EMQTIED') remember(this.tied, base);
         else throw error;

@@ -50,6 +50,14 @@ describe('options', () => {
     expect(() => assertKnownKeys({ delay: 1 }, known, 'enqueue', EchoConfigError)).toThrow(EchoConfigError);
   });
 
+  it('that have another name here are told by it, where there is such an option', () => {
+    const batch = new Set(['size', 'waitMs']);
+    expect(() => assertKnownKeys({ delay: 1 }, known, 'enqueue')).toThrow(/'delay' \(here: delayMs\)/);
+    expect(() => assertKnownKeys({ delay: 1 }, batch, 'batch')).toThrow(/'delay'\. Known/);
+    expect(() => assertKnownKeys({ timeout: 1 }, batch, 'batch')).toThrow(/'timeout' \(here: waitMs\)/);
+    expect(() => assertKnownKeys({ jobId: 1 }, known, 'enqueue')).toThrow(/\(here: id, from jobs\.mintId\(\)\)/);
+  });
+
   it.each([null, undefined, 5, 'x', [1], () => 1])('are no %p', (value) => {
     expect(() => assertKnownKeys(value, known, 'enqueue')).toThrow(/enqueue must be an object/);
   });

@@ -133,15 +133,22 @@ describe('a method that is @OnQueueEvent', () => {
       }
 
       @OnQueueEvent('mail', 'landed')
+      builds(): object {
+        const then = (_done: unknown, fail: (error: Error) => void) => fail(new Error('asked'));
+        return { then };
+      }
+
+      @OnQueueEvent('mail', 'landed')
       fine({ id }: QueueEvent): void {
         calls.push(id);
       }
     }
     const app = await boot({ providers: [Careless] });
     const { id } = await app.get(Jobs).enqueue('mail', 'welcome');
-    await until(() => apps.log.error.length === 3, { what: 'the log' });
+    await until(() => apps.log.error.length === 4, { what: 'the log' });
     expect(calls).toEqual([id]);
     expect(apps.log.error.map((line) => line.split('\n', 1)[0]).sort()).toEqual([
+      `Careless.builds in RootModule threw on 'landed' of job ${id} of queue 'mail': Error: asked`,
       `Careless.errs in RootModule threw on 'landed' of job ${id} of queue 'mail': Error: piped`,
       `Careless.rejects in RootModule threw on 'landed' of job ${id} of queue 'mail': Error: rejected`,
       `Careless.throws in RootModule threw on 'landed' of job ${id} of queue 'mail': Error: thrown`,
@@ -285,6 +292,16 @@ describe('a method that is @OnQueueEvent', () => {
       `${place}: there is no event undefined. ${known}; for another queue write @OnQueueEvent('queue', 'event')`,
     );
     rejects(['mail', []], `${place} names no event`);
+    for (const args of [
+      ['dead', 'retried'],
+      ['mail', 'dead', 'retried'],
+      ['mail', 'dead', {}, 5],
+    ]) {
+      expect(() => on(...args)).toThrow(
+        `${place}: several events are an array, as in @OnQueueEvent(['dead', 'retried'])`,
+      );
+    }
+    expect(() => on(defineQueue('dead'), 'retried')).not.toThrow();
     rejects(
       [undefined, 'dead'],
       `${place} got undefined for its queue: do the file that defines it and this one import each other?`,

@@ -41,7 +41,13 @@ describe("the options of a queue's only consumer", () => {
     ];
     const app = await apps.boot({ providers });
     const { settings } = app.get(Consumers).of('mail');
-    expect(settings).toMatchObject({ concurrency: 5, leaseMs: 5000, attempts: 3, backoff: { delayMs: 5 }, record: true });
+    expect(settings).toMatchObject({
+      concurrency: 5,
+      leaseMs: 5000,
+      attempts: 3,
+      backoff: { delayMs: 5 },
+      record: true,
+    });
   });
 
   it('may not contradict each other', async () => {

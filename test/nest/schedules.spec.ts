@@ -228,12 +228,17 @@ describe('a handler with a schedule', () => {
 
   it.each<[what: string, schedule: object | string, message: RegExp]>([
     ['is never due', { cron: '0 0 30 2 *' }, /@OnJob on Some\.run: option 'cron' is "0 0 30 2 \*", which is never due/],
-    ['has no times', { data: 1 }, /are \{ cron, tz \} or \{ everyMs \}/],
+    ['has no times', { data: 1 }, /come a schedule's times, .+, or \{ batch: .+ \}, got an object with data$/],
+    [
+      'has a batch without its name',
+      { size: 5, waitMs: 1 },
+      /\{ batch: \{ size, waitMs \} \}, got an object with size, waitMs$/,
+    ],
     ['has two', { cron: '* * * * *', everyMs: 1000 }, /unknown option 'everyMs'/],
     ['is in no zone', { cron: '* * * * *', tz: '' }, /option 'tz'/],
     ['has an option that is none', { everyMs: 1000, overlaps: 'skip' }, /unknown option 'overlaps'/],
     ['has a key that is none', { everyMs: 1000, key: '' }, /key, "", is empty/],
-    ['is no object', 7 as never, /behind the name comes a schedule, \{ cron, tz \} or \{ everyMs \}, got 7/],
+    ['is no object', 7 as never, /behind the name comes a schedule, .+, got 7/],
   ])('is refused where it is written when it %s', (_what, schedule, message) => {
     const declare = () => {
       class Some {

@@ -88,6 +88,11 @@ describe('who listens', () => {
       await null;
       throw new Error(`thought about ${event}`);
     });
+    const asked: string[] = []; // query builders do nothing until they are
+    echo.bus.listen('q', ({ event }) => {
+      const then = (done: (value: unknown) => void) => done(asked.push(event));
+      return { then };
+    });
     echo.bus.listen('q', async () => {
       slow += 1;
       await gate.opened;
@@ -98,6 +103,7 @@ describe('who listens', () => {
     await heard.first('completed');
     await until(() => told.length === 6, { what: 'all complaints' });
     expect(slow).toBe(3);
+    expect(asked).toEqual(['landed', 'active', 'completed']);
     expect(told.map(({ message }) => message.split('\n', 1)[0]).sort()).toEqual(
       ['active', 'completed', 'landed'].flatMap((event) => [
         `a listener to the events of queue 'q' threw on '${event}': Error: cannot bear ${event}`,

@@ -209,6 +209,7 @@ describe('removeMany', () => {
     ['active', {}, /^state "active": removeMany knows pending, scheduled, dead/],
     ['toString', {}, /^state "toString"/],
     [undefined, {}, /^state undefined/],
+    [Object.create(null), {}, /^state object/],
     ['dead', { fresh: true }, /unknown option 'fresh'/],
     ['dead', { filter: 1 }, /^filter must be a function/],
   ])('refuses %p with %p', async (state, options, message) => {

@@ -209,6 +209,12 @@ describe('what goes over the wire', () => {
     ['list limit 1001', (jobs) => jobs.list('q', 'pending', { limit: 1001 }), /^limit/],
     ['list offset -1', (jobs) => jobs.list('q', 'pending', { offset: -1 }), /^offset/],
     ['obliterate force "yes"', (jobs) => jobs.obliterate('q', { force: 'yes' as never }), /force/],
+    [
+      'enqueueAndWait options null',
+      (jobs) => jobs.enqueueAndWait('q', 'a', 1, null as never),
+      /options must be an object/,
+    ],
+    ['enqueueAndWait options 5', (jobs) => jobs.enqueueAndWait('q', 'a', 1, 5 as never), /options must be an object/],
     ['pause of a bad queue', (jobs) => jobs.pause('{'), /^queue name/],
     ['resume of a bad queue', (jobs) => jobs.resume('{'), /^queue name/],
     ['isPaused of a bad queue', (jobs) => jobs.isPaused('{'), /^queue name/],

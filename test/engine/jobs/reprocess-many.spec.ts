@@ -160,6 +160,7 @@ describe('reprocessMany', () => {
     await buried(jobs, 'q', 3);
     for (const [filter, got] of [
       [async () => false, 'a promise'],
+      [async () => Promise.reject(new Error('nobody asks for it')), 'a promise'],
       [() => undefined, 'undefined'],
     ] as const) {
       const error = await failure(jobs.reprocessMany('q', { filter: filter as never }));
