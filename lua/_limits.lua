@@ -53,7 +53,7 @@ local function limits(base, now)
     local parked = base .. 'lanes:parked'
     if mistyped('zset', parked) then return end
     local earliest = first_score(parked)
-    call('ZADD', parked, spell(math.ceil(at)), '\31') -- stands for the whole queue
+    call('ZADD', parked, spell(math.ceil(at)), QUEUE_HELD)
     announce_if_earlier(base, earliest, parked, math.floor(now), 'park:')
   end
 

@@ -8,8 +8,6 @@
 --
 -- A lane's name is that of its row's field `lane`; '' is the lane of the jobs without one, which stand in `pending`. A lane of a
 -- group is called group SEP lane, and the group, which stands for its lanes in the outer ring, group SEP.
-local SEP = '\31'
-local QUEUE_HELD = SEP -- the member of `lanes:parked` that stands for the whole queue, held back by its own rate
 local SWEEPING = SEP .. SEP -- begins the member of `lanes:parked` that stands for a ring with more idle lanes than one step forgets
 -- A lane that owes nothing enters a tenth of a turn behind the floor, if others wait. At the floor itself lanes that are new at every
 -- claim would stop virtual time, and who has had a turn would wait behind them for ever.

@@ -6,6 +6,8 @@ local PUBLISH = 'PUBLISH' -- the cluster edition says SPUBLISH, so that a channe
 local MAX_INT = 9007199254740991
 local CHUNK = 1000 -- unpack fails near 8,000
 local KEPT_ERRORS = 10
+local SEP = '\31' -- between the name of a group and that of a lane
+local QUEUE_HELD = SEP -- the member of `lanes:parked` that stands for the whole queue, held back by its own rate or by a hold
 local ERROR_BYTES = 4096
 
 local function refuse(tag, text)

@@ -52,7 +52,7 @@ if not paused then
   local rows = base .. 'job:'
   local width = with_epoch and 4 or 3
   local in_lanes = laned and {} -- flat, an id and its lane
-  if laned and the_line(base).bring_back() == 0 then call('ZREM', base .. 'lanes', '\31') end -- likewise
+  if laned and the_line(base).bring_back() == 0 then call('ZREM', base .. 'lanes', QUEUE_HELD) end -- likewise
   while got < most do
     local asked = most - got
     local popped, lanes_of, step = nil, nil, 2

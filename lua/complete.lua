@@ -26,13 +26,6 @@ local used = WHOLE and in_use(base)
 local freed = used and used.dedups and {} -- flat, ids and the deduplication keys they own
 local waited = used and used.lanes and {} -- of the lapsed, the lanes they wait in
 
--- What else the end of a job concerns, in a queue that uses more than plain jobs.
-local function look_further(id, row, lapsed_as)
-  if lapsed_as and waited then waited[lapsed_as] = call('HGET', row, 'lane') or '' end
-  local key = freed and call('HGET', row, 'dedup')
-  if key then freed[#freed + 1], freed[#freed + 2] = id, key end
-end
-
 for i = 2, #ARGV, 4 do
   local id, token, keep = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   local row = jobs .. id
@@ -47,7 +40,12 @@ for i = 2, #ARGV, 4 do
       if code > 0 then
         local list = code == 1 and held or lapsed
         list[#list + 1] = id
-        if used then look_further(id, row, code == 2 and #list) end
+        if used then -- more than plain jobs
+          if code == 2 and waited then waited[#list] = call('HGET', row, 'lane') or '' end
+          local key = freed and call('HGET', row, 'dedup')
+          if key then freed[#freed + 1], freed[#freed + 2] = id, key end
+          report(base, 'completed', id, r[1], ARGV[i + 3])
+        end
         if keep == '0' and not r[6] then rows[#rows + 1] = row else kept[#kept + 1] = i end
         settled[id], code = i, 1
         if r[4] or r[5] or r[6] then
@@ -58,7 +56,6 @@ for i = 2, #ARGV, 4 do
           if r[7] then r.policy = call('HGET', row, 'parent_policy') end
         end
         if record > 0 then recorded[#recorded + 1] = { id, r[1], ARGV[i + 3] } end
-        if used then report(base, 'completed', id, r[1], ARGV[i + 3]) end
       elseif r[3] == 'done' then
         code = holder(token, row, { r[1], r[2], 'active' }) -- repeated by the same token
       end

@@ -27,7 +27,7 @@ local r = call('HMGET', key, 'concurrency', 'interval', 'burst', 'until')
 if not (r[1] or r[2] or r[4]) then call('DEL', key) end
 local at = limits(base, now).held_until()
 if #ARGV > 0 then
-  call('ZREM', base .. 'lanes:parked', '\31')
+  call('ZREM', base .. 'lanes:parked', QUEUE_HELD)
   if the_line(base).claimable() > 0 and call('EXISTS', base .. 'paused') == 0 then wake(base) end -- who finds a limit parks it
 end
 return { r[1] or '', r[2] or '', r[3] or '', at and math.ceil(at - now) or 0 }

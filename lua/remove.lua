@@ -1,14 +1,14 @@
 -- remove x n: a job that nobody is running goes, whatever set it stands in; a kept `done` row too. Its parent hears of it.
 -- KEYS pending base
--- ARGV tree (0/1/2; 3/4/5 without, and only what is pending/scheduled/dead), then ids
--- Answers a code per job: 1 removed, 0 gone, -2 active, in another state, or a parent with outstanding children. With tree also 3: it has
--- children, which go first; it is marked, so that no policy applies to it, and goes when it is named again; and 2: it is
+-- ARGV tree (0/1/2; or pending, scheduled, dead: without its tree, and only what is that), then ids
+-- Answers a code per job: 1 removed, 0 gone, -2 active, in another state, or a parent with outstanding children. With tree also 3:
+-- it has children, which go first; it is marked, so that no policy applies to it, and goes when it is named again; and 2: it is
 -- running, and ends as any job. It keeps its parent: that may be one that stays, and one that went does not mind.
 -- Tree 2 is the first call of whoever removes a tree: a mark that somebody left, who has not come to the end, is none.
 local base = KEYS[2]
 local tree, first = ARGV[1] == '1' or ARGV[1] == '2', ARGV[1] == '2'
-local only = ({ ['3'] = 'pending', ['4'] = 'scheduled', ['5'] = 'dead' })[ARGV[1]]
-if not int(ARGV[1] or '', 0, 5) or #ARGV < 2 then return refuse('EMQARG', 'remove: arguments do not add up') end
+local only = ({ pending = true, scheduled = true, dead = true })[ARGV[1]] and ARGV[1]
+if not (only or int(ARGV[1] or '', 0, 2)) or #ARGV < 2 then return refuse('EMQARG', 'remove: arguments do not add up') end
 local sets = { pending = base .. 'pending', scheduled = base .. 'schedule', dead = base .. 'dead', awaiting_children = base .. 'waiting' }
 local bad = mistyped('zset', sets.scheduled) or flow_refusal(base)
   or mistyped('hash', base .. 'metrics:removed')

@@ -14,7 +14,7 @@ local ids, rows = call('ZRANGE', dead, 0, surplus - 1), {}
 local family, tied
 for i, id in ipairs(ids) do
   rows[i] = base .. 'job:' .. id
-  local r = redis.pcall('HMGET', rows[i], 'parent', 'flow', 'awaited', 'dedup')
+  local r = redis.pcall('HMGET', rows[i], 'parent', 'flow', 'awaited')
   if r[1] or r[2] or r[3] then
     family, tied = family or flows(base), tied or {}
     tied[#tied + 1] = { id, rows[i], family.ties(rows[i]) }

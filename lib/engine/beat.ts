@@ -176,7 +176,7 @@ export class Beat {
   }
 
   /** Queues this process leads. */
-  get led(): string[] {
+  get leading(): string[] {
     return [...this.duties.values()].filter((duty) => duty.leads).map((duty) => duty.queue.keys.queue);
   }
 
@@ -251,53 +251,40 @@ export class Beat {
     if (standing?.owes) this.host.flows.owes(duty.queue.keys);
   }
 
-  private async promote(duty: Duty): Promise<number | undefined> {
-    if (!duty.leads) return undefined;
-    try {
-      const { queue } = duty;
-      const call = () => this.host.executor.run(promote, queue.keys, { limit: PER_CALL });
-      const { nextInMs } = await queue.behind(call);
-      return duty.leads ? nextInMs : undefined;
-    } catch (error) {
-      this.host.fault(asEchoError(error));
-      return PAUSE_AFTER_FAULT_MS;
-    }
+  private promote(duty: Duty): Promise<number | undefined> {
+    const { queue } = duty;
+    const call = () => this.host.executor.run(promote, queue.keys, { limit: PER_CALL });
+    return this.led(duty, async () => (await queue.behind(call)).nextInMs);
   }
 
-  private async reap(duty: Duty): Promise<number | undefined> {
-    if (!duty.leads) return undefined;
+  private reap(duty: Duty): Promise<number | undefined> {
     const { keys, settings } = duty.queue;
-    try {
+    return this.led(duty, async () => {
       const epoch = this.host.epoch(keys) ?? '';
       const { maxStalls, record } = settings;
       const call = { limit: PER_CALL, maxStalls, epoch, record: recordArg(record) };
       const { nextInMs, deadIds } = await this.host.executor.run(reap, keys, call);
       if (deadIds.length > 0) duty.queue.buried(deadIds);
-      return duty.leads ? nextInMs : undefined;
-    } catch (error) {
-      this.host.fault(asEchoError(error));
-      return PAUSE_AFTER_FAULT_MS;
-    }
+      return nextInMs;
+    });
   }
 
   /** Brings back the lanes whose rate lets them give a job again. */
-  private async unpark(duty: Duty): Promise<number | undefined> {
-    if (!duty.leads) return undefined;
+  private unpark(duty: Duty): Promise<number | undefined> {
     const { queue } = duty;
-    try {
-      const { nextInMs } = await queue.behind(() => this.host.executor.run(unpark, queue.keys, undefined));
-      return duty.leads ? nextInMs : undefined;
-    } catch (error) {
-      this.host.fault(asEchoError(error));
-      return PAUSE_AFTER_FAULT_MS;
-    }
+    const call = () => this.host.executor.run(unpark, queue.keys, undefined);
+    return this.led(duty, async () => (await queue.behind(call)).nextInMs);
   }
 
-  private async fire(duty: Duty): Promise<number | undefined> {
+  private fire(duty: Duty): Promise<number | undefined> {
+    return this.led(duty, () => this.host.slots.fire(duty.queue, () => duty.leads));
+  }
+
+  /** What a leader does, as long as it leads; answers when to do it again, soon after a fault. */
+  private async led(duty: Duty, act: () => Promise<number | undefined>): Promise<number | undefined> {
     if (!duty.leads) return undefined;
-    const { queue } = duty;
     try {
-      const nextInMs = await this.host.slots.fire(queue, () => duty.leads);
+      const nextInMs = await act();
       return duty.leads ? nextInMs : undefined;
     } catch (error) {
       this.host.fault(asEchoError(error));

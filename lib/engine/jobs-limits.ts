@@ -41,11 +41,7 @@ export abstract class JobsLimits extends JobsUpkeep {
       assertInteger(concurrency, 'concurrency', 1);
       flat.push('concurrency', String(concurrency));
     }
-    if (rate === null) flat.push('interval', '', 'burst', '');
-    else if (rate !== undefined) {
-      const { interval, burst } = rateSettings(rate, 'rate');
-      flat.push('interval', interval, 'burst', burst);
-    }
+    if (rate !== undefined) flat.push(...rateSettings(rate, 'rate'));
     if (flat.length === 0)
       throw new EchoArgumentError('limit needs a setting: give concurrency or rate, or null for one');
     return limitsOf(await this.run(wire.limit, keys, flat));

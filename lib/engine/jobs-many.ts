@@ -1,6 +1,7 @@
 import { assertBoolean, assertInteger, assertKnownKeys, show, showAnswer } from '../kernel/arguments.js';
 import { EchoArgumentError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
+import { isGroupText } from '../kernel/lane.js';
 import type { Queue } from '../kernel/queue.js';
 import * as wire from '../wire/transitions/index.js';
 import { type JobView, viewOf } from './job-view.js';
@@ -11,8 +12,6 @@ const MOST_PER_CALL = 500;
 const MOST_PER_PART = 1000;
 const ROWS_PER_LOOK = 100;
 const PAGE_BYTES = 8_000_000;
-/** Among the lanes that hold jobs stand their groups, whose names end like this. */
-const GROUP_MARK = '\x1f';
 
 const SET_OF = { pending: 'pending', scheduled: 'schedule', dead: 'dead' } as const;
 
@@ -120,7 +119,7 @@ export abstract class JobsMany extends JobsChanging {
     if (state !== 'pending') return;
     for await (const lanes of this.parted(keys, 'lanes:waiting')) {
       for (const lane of lanes) {
-        if (lane !== '' && !lane.endsWith(GROUP_MARK)) yield* this.parted(keys, `lane:${lane}`);
+        if (!isGroupText(lane)) yield* this.parted(keys, `lane:${lane}`);
       }
     }
   }

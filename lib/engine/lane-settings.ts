@@ -1,6 +1,6 @@
 import { assertInteger, assertKnownKeys, show } from '../kernel/arguments.js';
 import { EchoArgumentError } from '../kernel/errors.js';
-import { type Lane, laneOf } from '../kernel/lane.js';
+import { isGroupText, type Lane, laneOf } from '../kernel/lane.js';
 import { type Rate, rateSettings } from '../kernel/rate.js';
 import type { LaneStanding, Row } from '../wire/transitions/index.js';
 
@@ -92,12 +92,8 @@ export function laneSettings(settings: LaneSettings, what: string): string[] {
   const { weight, cap, rate, maxWaiting } = settings as LaneSettings;
   const flat = weightOf(weight);
   if (cap !== undefined) flat.push('cap', countText(cap, 'cap'));
-  if (rate === null) flat.push('interval', '', 'burst', '');
-  else if (rate === false) flat.push('interval', '-', 'burst', '');
-  else if (rate !== undefined) {
-    const { interval, burst } = rateSettings(rate, 'rate');
-    flat.push('interval', interval, 'burst', burst);
-  }
+  if (rate === false) flat.push('interval', NONE, 'burst', '');
+  else if (rate !== undefined) flat.push(...rateSettings(rate, 'rate'));
   if (maxWaiting !== undefined) flat.push('max_waiting', countText(maxWaiting, 'maxWaiting'));
   return given(flat, what);
 }
@@ -132,8 +128,7 @@ export function groupView({ name, turnInMs, state }: LaneStanding): GroupView {
 }
 
 export function isGroup({ name }: LaneStanding): boolean {
-  const lane = laneOf(name);
-  return typeof lane !== 'string' && lane[1] === '';
+  return isGroupText(name);
 }
 
 function standingSettings(state: Row): StandingLaneSettings {

@@ -1,5 +1,5 @@
 import { assertInteger, assertKnownKeys } from '../kernel/arguments.js';
-import type { Keyspace, QueueKeys } from '../kernel/keyspace.js';
+import { assertName, type Keyspace, type QueueKeys } from '../kernel/keyspace.js';
 import { groupText, type Lane, type LaneBy, laneName, laneText } from '../kernel/lane.js';
 import { type Queue, queueName } from '../kernel/queue.js';
 import type { Executor } from '../wire/executor.js';
@@ -74,33 +74,34 @@ export class Lanes {
 
   /** The weight that a group has among the queue's lanes and groups. Its lanes have weights among themselves. */
   async configureGroup(queue: string | Queue, group: string, settings: WeightSetting): Promise<void> {
-    const keys = this.keys(queue);
-    groupText(group);
+    assertName(group, 'group');
     const flat = weightSettings(settings, "a group's settings", OF_A_GROUP);
-    await this.run(wire.lane, keys, { kind: 'group', name: group, settings: flat });
+    await this.set(queue, 'group', group, flat);
   }
 
   /** From now on nothing of the lane is claimed, by anybody; what runs goes on, and jobs may be enqueued. */
-  pause(queue: string | Queue, lane: Lane | null): Promise<void> {
-    return this.set(queue, 'lane', () => laneName(lane), ['paused', '1']);
+  async pause(queue: string | Queue, lane: Lane | null): Promise<void> {
+    await this.set(queue, 'lane', laneName(lane), ['paused', '1']);
   }
 
-  resume(queue: string | Queue, lane: Lane | null): Promise<void> {
-    return this.set(queue, 'lane', () => laneName(lane), ['paused', '']);
+  async resume(queue: string | Queue, lane: Lane | null): Promise<void> {
+    await this.set(queue, 'lane', laneName(lane), ['paused', '']);
   }
 
   /** The same for all lanes of a group. */
-  pauseGroup(queue: string | Queue, group: string): Promise<void> {
-    return this.set(queue, 'group', () => groupName(group), ['paused', '1']);
+  async pauseGroup(queue: string | Queue, group: string): Promise<void> {
+    assertName(group, 'group');
+    await this.set(queue, 'group', group, ['paused', '1']);
   }
 
-  resumeGroup(queue: string | Queue, group: string): Promise<void> {
-    return this.set(queue, 'group', () => groupName(group), ['paused', '']);
+  async resumeGroup(queue: string | Queue, group: string): Promise<void> {
+    assertName(group, 'group');
+    await this.set(queue, 'group', group, ['paused', '']);
   }
 
   /** Ends a hold of the lane that a handler has asked for by {@link RateLimited}. Its rate stays. */
-  liftHold(queue: string | Queue, lane: Lane): Promise<void> {
-    return this.set(queue, 'lane', () => laneText(lane), ['until', '']);
+  async liftHold(queue: string | Queue, lane: Lane): Promise<void> {
+    await this.set(queue, 'lane', laneText(lane), ['until', '']);
   }
 
   /** How the lane stands. Of one that nobody has used or configured: empty, with no settings of its own. */
@@ -152,14 +153,8 @@ export class Lanes {
     return lanes[0]!;
   }
 
-  private async set(
-    queue: string | Queue,
-    kind: 'lane' | 'group',
-    name: () => string,
-    settings: string[],
-  ): Promise<void> {
-    const keys = this.keys(queue);
-    await this.run(wire.lane, keys, { kind, name: name(), settings });
+  private set(queue: string | Queue, kind: 'lane' | 'group', name: string, settings: string[]): Promise<void> {
+    return this.run(wire.lane, this.keys(queue), { kind, name, settings });
   }
 
   private keys(queue: string | Queue): QueueKeys {
@@ -169,9 +164,4 @@ export class Lanes {
   private run<Call, Answer>(step: Transition<Call, Answer>, keys: QueueKeys, call: Call): Promise<Answer> {
     return this.parts.executor.run(step, keys, call, this.parts.requestTimeoutMs);
   }
-}
-
-function groupName(group: string): string {
-  groupText(group);
-  return group;
 }

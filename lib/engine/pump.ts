@@ -105,7 +105,7 @@ export class Pump implements ConsumerHost, SubscriberEvents {
 
   /** Queues whose beat this process leads. */
   get leading(): string[] {
-    return this.pulse.led;
+    return this.pulse.leading;
   }
 
   /** Since when a queue's beat has been due or unanswered, by the monotonic clock; undefined when the last one was answered. */

@@ -41,6 +41,11 @@ export function groupText(group: string): string {
   return group + SEPARATOR;
 }
 
+/** Does the ring of lanes name a group so? */
+export function isGroupText(text: string): boolean {
+  return text.endsWith(SEPARATOR);
+}
+
 /** What the wire's name means; a group by itself ends in an empty lane. */
 export function laneOf(text: string): Lane {
   const at = text.indexOf(SEPARATOR);

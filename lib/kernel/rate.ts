@@ -16,8 +16,9 @@ export interface Rate {
 
 const KNOWN = new Set(['limit', 'perMs', 'burst']);
 
-/** As the wire wants it. @throws EchoArgumentError naming the part */
-export function rateSettings(rate: Rate, what: string): { interval: string; burst: string } {
+/** Flat, as the wire wants it; null takes it back. @throws EchoArgumentError naming the part */
+export function rateSettings(rate: Rate | null, what: string): string[] {
+  if (rate === null) return ['interval', '', 'burst', ''];
   assertKnownKeys(rate, KNOWN, what);
   const { limit, perMs, burst = 1 } = rate as Rate;
   if (perMs === undefined) throw new EchoArgumentError(`${what} needs perMs: a limit without a time limits nothing`);
@@ -27,5 +28,5 @@ export function rateSettings(rate: Rate, what: string): { interval: string; burs
   const interval = perMs / limit;
   if (interval < 0.001)
     throw new EchoArgumentError(`${what}: ${show(limit)} in ${perMs} ms are more than the server can count`);
-  return { interval: String(Number(interval.toFixed(6))), burst: String(burst) };
+  return ['interval', String(Number(interval.toFixed(6))), 'burst', String(burst)];
 }

@@ -1,11 +1,12 @@
-import { afterAll, beforeAll, beforeEach, expect, it } from '@jest/globals';
-import { Cluster } from 'ioredis';
+import { beforeAll, expect, it } from '@jest/globals';
+import type { Cluster } from 'ioredis';
 import { type EchoMqOptions, EchoWireError } from '../../lib/core.js';
-import { type ClusterSet, startCluster } from '../../scripts/server/cluster.js';
+import type { ClusterSet } from '../../scripts/server/cluster.js';
 import { describeWithProcess } from '../support/availability.js';
 import { expectInvariants } from '../support/invariants.js';
 import { guardLeaks } from '../support/leaks.js';
 import { until } from '../support/until.js';
+import { useCluster } from './cluster-stage.js';
 import { Gates, Ledger } from './gates.js';
 import { useRig } from './rig.js';
 
@@ -13,26 +14,11 @@ import { useRig } from './rig.js';
 const QUEUES = ['q', 'mail', 'reports', 'a:b', 'images', 'audit'];
 
 describeWithProcess('a cluster of three nodes', () => {
+  const stage = useCluster();
   let set: ClusterSet;
   let client: Cluster;
-  beforeAll(async () => {
-    set = await startCluster();
-    client = new Cluster(set.nodes.map(({ host, port }) => ({ host, port })));
-    client.on('error', () => {});
-    await until(() => client.status === 'ready', { what: 'the cluster client' });
-  });
-  afterAll(async () => {
-    client.disconnect();
-    await set.stop();
-  });
-  beforeEach(async () => {
-    await Promise.all(set.nodes.map((node) => node.command('FLUSHALL')));
-    // A test may have killed this client's connections too. It makes them anew on use, and the leak guard would count them.
-    const masters = () => client.nodes('master').filter(({ status }) => status !== 'end');
-    const answered = () => Promise.all(masters().map((node) => node.ping())).catch(() => []);
-    await until(async () => (await answered()).length === set.nodes.length, {
-      what: 'the cluster client on all nodes',
-    });
+  beforeAll(() => {
+    ({ set, client } = stage);
   });
   const rig = useRig({ url: 'not used' });
   guardLeaks();

@@ -46,13 +46,13 @@ describeTransition('remove', (table) => {
     changes: { dead: gone, [job(B)]: gone, 'metrics:removed': counted(1) },
   });
 
-  const only: [word: number, state: string, left: Record<string, object | typeof gone>][] = [
-    [3, 'pending', { pending: gone, [job(A)]: gone }],
-    [4, 'scheduled', { schedule: gone, [job(B)]: gone }],
-    [5, 'dead', { dead: gone, [job(C)]: gone }],
+  const only: [state: string, jobId: string, left: Record<string, object | typeof gone>][] = [
+    ['pending', A, { pending: gone, [job(A)]: gone }],
+    ['scheduled', B, { schedule: gone, [job(B)]: gone }],
+    ['dead', C, { dead: gone, [job(C)]: gone }],
   ];
-  for (const [word, state, changes] of only) {
-    table.it(`told ${word}, removes what is ${state} and nothing else`, {
+  for (const [state, jobId, changes] of only) {
+    table.it(`told '${state}', removes what is that and nothing else`, {
       given: async (queue) => {
         await queue.pending(A);
         await queue.scheduled(B);
@@ -60,8 +60,8 @@ describeTransition('remove', (table) => {
         await queue.active(D);
         await queue.done(E);
       },
-      call: [word, A, B, C, D, E, id(9)],
-      answer: [...[A, B, C].map((_, i) => (i === word - 3 ? 1 : -2)), -2, -2, 0],
+      call: [state, A, B, C, D, E, id(9)],
+      answer: [...[A, B, C].map((one) => (one === jobId ? 1 : -2)), -2, -2, 0],
       changes: { ...changes, 'metrics:removed': counted(1) },
     });
   }

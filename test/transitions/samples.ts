@@ -190,8 +190,8 @@ export const SAMPLES: Record<ScriptName, readonly Sample[]> = {
   reprioritise: [runs([A, 5, B, 0, D, -3])],
   rewrite: [refused([A, 'p', 'another payload'])],
   remove: [
-    runs([3, A, D]),
-    runs([4, D, E], families),
+    runs(['pending', A, D]),
+    runs(['scheduled', D, E], families),
     runs([0, A, D, E]),
     runs([0, A, D, E], families),
     runs([1, P], families),

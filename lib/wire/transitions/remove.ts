@@ -13,16 +13,14 @@ export interface TreeCall {
   ids: readonly string[];
 }
 
-const ONLY: Record<OnlyState, number> = { pending: 3, scheduled: 4, dead: 5 };
-
 export const remove = transition<TreeCall, RemoveOutcome[]>({
   name: 'remove',
   keys: ['pending', 'base'],
-  args: 'tree(0/1/2) or only pending/scheduled/dead(3/4/5), per job: id',
+  args: 'tree(0/1/2), or pending/scheduled/dead for only those, per job: id',
   answers:
     'code per job; -2 for active, another state, or with outstanding children and tree 0; 3 children first, 2 runs on (tree)',
   resend: true,
-  encode: ({ only, ...call }) => (only === undefined ? treeArgs(call) : [ONLY[only], ...call.ids]),
+  encode: ({ only, ...call }) => (only === undefined ? treeArgs(call) : [only, ...call.ids]),
   decode: (reply) => array(reply).map((code) => removeOutcomeOf(integer(code))),
 });
 

@@ -1,12 +1,13 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
-import { Cluster } from 'ioredis';
+import { afterEach, beforeAll, expect, it } from '@jest/globals';
+import type { Cluster } from 'ioredis';
 import { Discard, type EchoMqOptions, type Job, WaitForChildren } from '../../../lib/core.js';
 import { SECOND_LOOK_MS } from '../../../lib/engine/relay.js';
-import { type ClusterSet, startCluster } from '../../../scripts/server/cluster.js';
+import type { ClusterSet } from '../../../scripts/server/cluster.js';
 import { describeWithProcess } from '../../support/availability.js';
 import { guardLeaks } from '../../support/leaks.js';
 import { until } from '../../support/until.js';
 import { endWorkers } from '../../support/worker-process.js';
+import { useCluster } from '../cluster-stage.js';
 import { useRig } from '../rig.js';
 import { SkewedClock } from '../skewed-clock.js';
 import { expectBalance } from './balance.js';
@@ -19,25 +20,12 @@ const MINUTES = 60_000;
 const kept = { keepMs: 600_000 };
 
 describeWithProcess('flows over a cluster of three nodes, with parents and children on different ones,', () => {
+  // A node that is away then takes only its own queues with it.
+  const stage = useCluster({ 'cluster-require-full-coverage': 'no' });
   let set: ClusterSet;
   let client: Cluster;
-  beforeAll(async () => {
-    // A node that is away then takes only its own queues with it.
-    set = await startCluster(3, { config: { 'cluster-require-full-coverage': 'no' } });
-    client = new Cluster(set.nodes.map(({ host, port }) => ({ host, port })));
-    client.on('error', () => {});
-    await until(() => client.status === 'ready', { what: 'the cluster client' });
-  });
-  afterAll(async () => {
-    client.disconnect();
-    await set.stop();
-  });
-  beforeEach(async () => {
-    await Promise.all(set.nodes.map((each) => each.command('FLUSHALL')));
-    // The client makes connections anew on use, and the leak guard would count them.
-    const masters = () => client.nodes('master').filter(({ status }) => status !== 'end');
-    const answered = () => Promise.all(masters().map((each) => each.ping())).catch(() => []);
-    await until(async () => (await answered()).length === 3, { what: 'the cluster client on all nodes' });
+  beforeAll(() => {
+    ({ set, client } = stage);
   });
   afterEach(() => expectBalance(client, QUEUES));
   endWorkers();

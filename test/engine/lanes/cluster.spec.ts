@@ -1,12 +1,13 @@
-import { afterAll, beforeAll, beforeEach, expect, it } from '@jest/globals';
-import { Cluster } from 'ioredis';
+import { beforeAll, expect, it } from '@jest/globals';
+import type { Cluster } from 'ioredis';
 import { type EchoMqOptions, type Job, RateLimited } from '../../../lib/core.js';
-import { type ClusterSet, startCluster } from '../../../scripts/server/cluster.js';
+import type { ClusterSet } from '../../../scripts/server/cluster.js';
 import { describeWithProcess } from '../../support/availability.js';
 import { expectInvariants } from '../../support/invariants.js';
 import { guardLeaks } from '../../support/leaks.js';
 import { until } from '../../support/until.js';
 import { endWorkers, spawnWorker } from '../../support/worker-process.js';
+import { useCluster } from '../cluster-stage.js';
 import { numbers } from '../jobs/stage.js';
 import { useRig } from '../rig.js';
 
@@ -14,22 +15,11 @@ import { useRig } from '../rig.js';
 const QUEUES = ['leaf', 'trunk', 'top'];
 
 describeWithProcess('lanes, limits, keys and events of queues on the three nodes of a cluster', () => {
+  const stage = useCluster();
   let set: ClusterSet;
   let client: Cluster;
-  beforeAll(async () => {
-    set = await startCluster();
-    client = new Cluster(set.nodes.map(({ host, port }) => ({ host, port })));
-    client.on('error', () => {});
-    await until(() => client.status === 'ready', { what: 'the cluster client' });
-  });
-  afterAll(async () => {
-    client.disconnect();
-    await set.stop();
-  });
-  beforeEach(async () => {
-    await Promise.all(set.nodes.map((node) => node.command('FLUSHALL')));
-    // The client makes its connections on use, and the leak guard would count them.
-    await Promise.all(client.nodes('master').map((node) => node.ping()));
+  beforeAll(() => {
+    ({ set, client } = stage);
   });
   endWorkers();
   const rig = useRig({ url: 'not used' });

@@ -98,7 +98,6 @@ describeWithProcess('a limit of a queue that four processes serve', () => {
     expect(calls.get('pending') ?? 0).toBeLessThanOrEqual(3);
     const second = await ended(2);
     expect(second - first).toBeGreaterThan(perMs / 2);
-    expect(second - first).toBeLessThan(perMs + 2_000); // a beat alone would have come later
     await crew.closeAll();
   });
 });
