@@ -14,7 +14,7 @@ import { until } from './until.js';
 export interface RedisProcessOptions {
   /** Lines of redis.conf: name to value as it would stand in the file; an array repeats the line. */
   config?: Record<string, string | readonly string[]>;
-  /** Keep an append-only file, so that {@link RedisProcess.restart} finds the data again. Default false. */
+  /** Keep an append-only file, so that {@link RedisProcess.restart} finds all data that was answered for. Default false. */
   appendonly?: boolean;
   /** Fixed port. Default: a free one, drawn again on a clash. */
   port?: number;
@@ -192,7 +192,8 @@ export class RedisProcess {
 }
 
 function configText(port: number, dir: string, options: RedisProcessOptions): string {
-  const data = { save: '""', appendonly: options.appendonly ? 'yes' : 'no' };
+  // At its default the server may answer before it has written, while a slow disk keeps it: a kill would then lose the data.
+  const data = { save: '""', appendonly: options.appendonly ? 'yes' : 'no', appendfsync: 'always' };
   const lines = { port: String(port), bind: HOST, dir, 'protected-mode': 'no', ...(options.sentinel ? {} : data) };
   return Object.entries({ ...lines, ...options.config })
     .flatMap(([name, value]) => (typeof value === 'string' ? [value] : value).map((one) => `${name} ${one}\n`))
