@@ -381,7 +381,7 @@ local function flows(base, record, now)
   end
 
   local function minted(id)
-    return id and #id == 14 and string.find(id, '^JOB%w+$')
+    return id and string.find(id, MINTED)
   end
 
   -- What is found of a tree: `inline`, how many nodes are written at once; `rows` of this queue that are looked at, also of nodes

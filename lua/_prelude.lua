@@ -9,6 +9,7 @@ local KEPT_ERRORS = 10
 local SEP = '\31' -- between the name of a group and that of a lane
 local QUEUE_HELD = SEP -- the member of `lanes:parked` that stands for the whole queue, held back by its own rate or by a hold
 local ERROR_BYTES = 4096
+local MINTED = '^JOB%w%w%w%w%w%w%w%w%w%w%w$' -- what an id looks like
 
 local function refuse(tag, text)
   return redis.error_reply(tag .. ' ' .. text)
@@ -18,6 +19,17 @@ end
 local function int(text, low, high)
   local n = tonumber(text)
   if n and n >= low and n <= high and string.format('%d', n) == text then return n end
+end
+
+-- What is wrong with a field that a client gives a new job, or nil. `lane` and `dedup` have rules of their own.
+local function bad_field(name, value)
+  if name == 'priority' then
+    if not int(value, -MAX_INT, MAX_INT) then return 'priority is not an integer' end
+  elseif name == 'max_stalls' then
+    if not int(value, 0, MAX_INT) then return 'max_stalls is not an integer' end
+  elseif name ~= 'awaited' then
+    return 'a client may not set field ' .. string.sub(name, 1, 40)
+  end
 end
 
 -- What a field says, from `low` on; nil where it says no such number: also of a field that is not there.

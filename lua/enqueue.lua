@@ -17,7 +17,7 @@ local lanes_of, dedups, any_lane, any_dedup = {}, {}, false, false
 local n, total, i = 0, #ARGV, 1
 while i <= total do
   local id, delay, fields = ARGV[i], ARGV[i + 2], ARGV[i + 3]
-  if #id ~= 14 or not string.find(id, '^JOB%w+$') then return refuse('EMQARG', 'enqueue: not a minted id') end
+  if not string.find(id, MINTED) then return refuse('EMQARG', 'enqueue: not a minted id') end
   n = n + 1
   rows[n], starts[n] = base .. 'job:' .. id, i
   if fields == '0' then
@@ -27,22 +27,20 @@ while i <= total do
     if not fields or i + 3 + 2 * fields > total then return refuse('EMQARG', 'enqueue: fields do not add up') end
     for f = i + 4, i + 3 + 2 * fields, 2 do
       local name, value = ARGV[f], ARGV[f + 1]
-      if name == 'priority' then
-        if not int(value, -MAX_INT, MAX_INT) then return refuse('EMQARG', 'enqueue: priority is not an integer') end
-        priorities[n] = value
-      elseif name == 'max_stalls' then
-        if not int(value, 0, MAX_INT) then return refuse('EMQARG', 'enqueue: max_stalls is not an integer') end
-      elseif not WHOLE and (name == 'lane' or name == 'dedup') then
-        return beyond()
-      elseif name == 'lane' then
-        if not lane_named(value) then return refuse('EMQARG', 'enqueue: lane is not one or two names of 1 to 200 bytes') end
-        lanes_of[n], any_lane = value, true
-      elseif name == 'dedup' then
-        dedups[n], any_dedup = dedup_of(value), true
-        if not dedups[n] then return refuse('EMQARG', 'enqueue: dedup is malformed') end
-        dedups[n].field = f
-      elseif name ~= 'awaited' then
-        return refuse('EMQARG', 'enqueue: a client may not set field ' .. string.sub(name, 1, 40))
+      if name == 'lane' or name == 'dedup' then
+        if not WHOLE then return beyond() end
+        if name == 'lane' then
+          if not lane_named(value) then return refuse('EMQARG', 'enqueue: lane is not one or two names of 1 to 200 bytes') end
+          lanes_of[n], any_lane = value, true
+        else
+          dedups[n], any_dedup = dedup_of(value), true
+          if not dedups[n] then return refuse('EMQARG', 'enqueue: dedup is malformed') end
+          dedups[n].field = f
+        end
+      else
+        local bad = bad_field(name, value)
+        if bad then return refuse('EMQARG', 'enqueue: ' .. bad) end
+        if name == 'priority' then priorities[n] = value end
       end
     end
     i = i + 4 + 2 * fields

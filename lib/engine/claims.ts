@@ -3,7 +3,7 @@ import type { EchoError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import type { Executor } from '../wire/executor.js';
 import { asEchoError } from '../wire/faults.js';
-import { type ClaimedRow, claim, pass } from '../wire/transitions/index.js';
+import { type ClaimedRow, claim, dispatch, type EnqueueItem, pass } from '../wire/transitions/index.js';
 import type { Metronome } from './metronome.js';
 
 /** What claiming needs of the process. */
@@ -57,9 +57,12 @@ const PAUSE_AFTER_FAULT_MS = 250;
  * is woken.
  */
 export class Claims {
-  /** Claims under way, and the jobs they ask for. */
+  /** Claims under way, and the jobs they ask for; and how many of them land the job that they claim. */
   private claims = 0;
   private asked = 0;
+  private dispatches = 0;
+  /** The last job that was to be dispatched had to be enqueued: until a claim brings some again, no other is tried. */
+  private declined = false;
   /** The server knows us as hungry. */
   private parked = false;
   private woken = false;
@@ -148,12 +151,45 @@ export class Claims {
    * same write, rather than wait to be woken: one round trip less until the handler starts.
    */
   behind<T>(send: () => T): T {
-    if (!this.parked || this.claims > 0 || !this.canClaim || this.free <= 0) return send();
+    if (!this.isIdle || this.claims > 0) return send();
     this.host.stepAside(this.keys); // or we would be woken for a job that we take anyway
     const sent = send();
     this.parked = false;
     this.fill();
     return sent;
+  }
+
+  /**
+   * Lands a job and claims it in one step: idle, we need neither be woken nor claim. False where more than that is to be looked at:
+   * nothing was done then. Undefined: not now. @throws EchoError when it is not known what became of it
+   */
+  dispatch(item: EnqueueItem): Promise<boolean> | undefined {
+    const { host, keys, leaseMs } = this;
+    if (!this.isIdle || this.claims > this.dispatches || this.declined || !host.executor.isPlain(keys))
+      return undefined;
+    const stays = this.free > 1;
+    this.claims += 1;
+    this.dispatches += 1;
+    this.asked += 1;
+    const sentAt = host.clock.monotonic();
+    this.owed ??= sentAt;
+    const call = { leaseMs, epoch: host.epoch(keys), process: host.process, stays, item };
+    this.claimant.settle();
+    return host.inScope(() =>
+      host.executor.run(dispatch, keys, call).then(
+        (row) => {
+          if (row === undefined) this.declined = true;
+          else this.parked &&= stays;
+          this.dispatched(row, sentAt);
+          return row !== undefined;
+        },
+        (error) => {
+          this.parked = false; // perhaps it was done
+          this.dispatched(undefined, sentAt);
+          throw error;
+        },
+      ),
+    );
   }
 
   /** Hands a wake-up that we cannot use to the next hungry process; we are then no longer hungry ourselves. */
@@ -183,7 +219,7 @@ export class Claims {
 
   /** Claims for what is free. */
   fill(): void {
-    if (this.parked || this.recalled > 0 || this.returning > 0 || !this.canClaim) return;
+    if (this.parked || this.dispatches > 0 || this.recalled > 0 || this.returning > 0 || !this.canClaim) return;
     while (this.claims < MOST_UNDER_WAY) {
       const { free } = this;
       if (free <= 0) return;
@@ -203,6 +239,11 @@ export class Claims {
 
   private get canClaim(): boolean {
     return this.claimant.isOpen() && this.listening && !this.backingOff && this.host.isUp;
+  }
+
+  /** The server knows us as hungry, and rightly. */
+  private get isIdle(): boolean {
+    return this.parked && this.canClaim && this.free > 0;
   }
 
   private get free(): number {
@@ -250,10 +291,28 @@ export class Claims {
     this.tookThisTurn = true;
     this.claimant.mark();
     this.saturated = rows.length === count;
-    if (rows.length > 0) this.claimant.take(rows, sentAt);
+    this.parked = !this.saturated;
+    if (rows.length > 0) {
+      this.declined = false;
+      this.claimant.take(rows, sentAt);
+    }
+    this.goOn();
+  }
+
+  private dispatched(row: ClaimedRow | undefined, sentAt: number): void {
+    this.claims -= 1;
+    this.dispatches -= 1;
+    this.asked -= 1;
+    this.owed = undefined;
+    if (row !== undefined) this.claimant.take([row], sentAt);
+    this.goOn();
+  }
+
+  /** After an answer: claims again, or leaves it at that. */
+  private goOn(): void {
     const { woken } = this;
     this.woken = false;
-    this.parked = !this.saturated && !woken;
+    if (woken) this.parked = false;
     if (this.recalled > 0) {
       this.claimant.giveBackReady();
       this.recalled = this.claims;

@@ -2,7 +2,7 @@ import type { Codec } from '../kernel/codec.js';
 import { type EchoError, EchoStateError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import type { Outcome, RetryOutcome } from '../kernel/outcome.js';
-import { type ClaimedRow, get } from '../wire/transitions/index.js';
+import { type ClaimedRow, type EnqueueItem, get } from '../wire/transitions/index.js';
 import { Gatherings } from './batching.js';
 import { ClaimAhead } from './claim-ahead.js';
 import { Claims, type ClaimsHost } from './claims.js';
@@ -167,6 +167,11 @@ export class Consumer extends Events<ConsumerEvents> {
   /** @internal sends something that may make a job of this queue claimable */
   behind<T>(send: () => T): T {
     return this.claims.behind(send);
+  }
+
+  /** @internal lands a job that is claimed in the same step; undefined when we do not wait for one */
+  dispatch(item: EnqueueItem): Promise<boolean> | undefined {
+    return this.claims.dispatch(item);
   }
 
   /** @internal the server has acknowledged our channels */

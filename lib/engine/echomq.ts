@@ -92,11 +92,15 @@ export class EchoMq {
     this.enqueuer = new Enqueuer(
       executor,
       connection,
+      clock,
       {
         timeoutMs: settings.enqueueTimeoutMs,
         bufferLimit: settings.enqueueBufferLimit,
       },
-      (queue, send) => this.pump.around(queue, send),
+      {
+        around: (queue, send) => this.pump.around(queue, send),
+        dispatch: (queue, item) => this.pump.dispatch(queue, item),
+      },
     );
     const shared = {
       executor,

@@ -1,4 +1,5 @@
-import { type EchoError, EchoLaneFullError, EchoStoreError } from '../kernel/errors.js';
+import type { Clock } from '../kernel/clock.js';
+import { type EchoError, EchoLaneFullError, EchoStoreError, EchoTimeoutError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import { laneOf } from '../kernel/lane.js';
 import type { JobState } from '../kernel/state.js';
@@ -39,8 +40,16 @@ export interface OutgoingJob extends EnqueueItem {
 /** A batch of at least so many is answered in two halves when nothing else is on its way. */
 const WORTH_HALVING = 16;
 
-/** Sends jobs of a queue; something may be done around it. */
-export type Around = (queue: string, send: () => void) => void;
+/** The consumer of a queue in this process, if it has one. */
+export interface Neighbour {
+  /** Sends jobs of a queue; an idle consumer claims behind them. */
+  around<T>(queue: string, send: () => T): T;
+  /** Lands a job in the hands of an idle consumer; false: it has to be enqueued. Undefined: at once. @throws EchoError */
+  dispatch(queue: string, item: EnqueueItem): Promise<boolean> | undefined;
+}
+
+/** What a dispatched job may say of itself. */
+const DISPATCHED_FIELDS = new Set(['priority', 'max_stalls', 'awaited']);
 
 const bytesOf = ({ payload }: OutgoingJob) => payload.length;
 
@@ -62,8 +71,9 @@ export class Enqueuer {
   constructor(
     private readonly executor: Executor,
     private readonly connection: Connection,
+    private readonly clock: Clock,
     private readonly limits: EnqueueLimits,
-    private readonly around: Around,
+    private readonly neighbour: Neighbour,
   ) {}
 
   /** Resolves once the server has the job. @throws EchoError */
@@ -93,12 +103,9 @@ export class Enqueuer {
     const full = this.refusal(items.length);
     if (full) throw full;
     this.unanswered += items.length;
-    let sent: Promise<(EnqueueResult | EchoError)[]>[] = [];
-    this.around(keys.queue, () => {
-      sent = portions(items, bytesOf).map((portion) =>
-        this.send(keys, portion).catch((error: EchoError) => portion.map(() => error)),
-      );
-    });
+    const sent = portions(items, bytesOf).map((portion) =>
+      this.send(keys, portion).catch((error: EchoError) => portion.map(() => error)),
+    );
     return (await Promise.all(sent)).flat();
   }
 
@@ -145,7 +152,7 @@ export class Enqueuer {
     const turns = [...this.turns];
     this.turns.clear();
     this.connection.cork();
-    for (const [keys, turn] of turns) this.around(keys.queue, () => this.sendTurn(keys, turn));
+    for (const [keys, turn] of turns) this.sendTurn(keys, turn);
     this.connection.uncork();
   }
 
@@ -180,16 +187,42 @@ export class Enqueuer {
     );
   }
 
-  private async send(keys: QueueKeys, items: OutgoingJob[]): Promise<Landing[]> {
+  private dispatch(queue: string, items: OutgoingJob[]): Promise<boolean> | undefined {
+    if (items.length > 1 || !isDispatchable(items[0]!)) return undefined;
+    return this.neighbour.dispatch(queue, items[0]!);
+  }
+
+  /** Whether the job landed; undefined when that is not known: it is then sent again. @throws EchoTimeoutError */
+  private async outcomeOf(dispatched: Promise<boolean>): Promise<boolean | undefined> {
     const { timeoutMs } = this.limits;
+    try {
+      return await (Number.isFinite(timeoutMs) ? this.connection.inTime(dispatched, timeoutMs) : dispatched);
+    } catch (error) {
+      if (error instanceof EchoTimeoutError) throw error;
+      return undefined; // why, enqueue will say
+    }
+  }
+
+  private async send(keys: QueueKeys, items: OutgoingJob[]): Promise<Landing[]> {
     this.callsInFlight += 1;
     try {
       let resent = false;
+      let { timeoutMs } = this.limits;
+      const dispatched = this.dispatch(keys.queue, items);
+      if (dispatched !== undefined) {
+        const since = this.clock.monotonic();
+        const outcome = await this.outcomeOf(dispatched);
+        if (outcome === true) return [{ id: items[0]!.id, status: 'landed' }];
+        resent = outcome === undefined;
+        timeoutMs = Math.max(timeoutMs - (this.clock.monotonic() - since), 1);
+      }
       const onResend = () => {
         resent = true;
       };
       const limit = Number.isFinite(timeoutMs) ? timeoutMs : undefined;
-      const answers = await this.executor.run(enqueue, keys, items, limit, onResend);
+      const answers = await this.neighbour.around(keys.queue, () =>
+        this.executor.run(enqueue, keys, items, limit, onResend),
+      );
       return items.map((item, i) => landingOf(keys.queue, item, answers[i]!, resent));
     } finally {
       this.callsInFlight -= 1;
@@ -197,6 +230,10 @@ export class Enqueuer {
       this.conditions.changed();
     }
   }
+}
+
+function isDispatchable({ delay, fields }: OutgoingJob): boolean {
+  return delay === '' && fields.every((name, i) => i % 2 === 1 || DISPATCHED_FIELDS.has(name));
 }
 
 function landingOf(queue: string, { id, fresh, fields }: OutgoingJob, answer: EnqueueAnswer, resent: boolean): Landing {

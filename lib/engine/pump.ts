@@ -8,6 +8,7 @@ import type { Connection } from '../wire/connection.js';
 import type { Executor } from '../wire/executor.js';
 import type { EventFrame } from '../wire/frames.js';
 import { type Hearing, Subscriber, type SubscriberEvents } from '../wire/subscriber.js';
+import type { EnqueueItem } from '../wire/transitions/index.js';
 import { Beat, type Earliest } from './beat.js';
 import type { EngineBus } from './bus.js';
 import { Consumer, type ConsumerHost } from './consumer.js';
@@ -140,10 +141,14 @@ export class Pump implements ConsumerHost, SubscriberEvents {
   }
 
   /** Sends jobs of a queue; its consumer here, when idle, claims behind them. */
-  around(queue: string, send: () => void): void {
+  around<T>(queue: string, send: () => T): T {
     const consumer = this.consumers.get(queue);
-    if (consumer === undefined) send();
-    else consumer.behind(send);
+    return consumer === undefined ? send() : consumer.behind(send);
+  }
+
+  /** Lands a job in the hands of this process, where it waits for one; false: it has to be enqueued. Undefined: at once. */
+  dispatch(queue: string, item: EnqueueItem): Promise<boolean> | undefined {
+    return this.consumers.get(queue)?.dispatch(item);
   }
 
   /** Listens for the end of a queue's jobs, or for all that happens to them, on the connection that consumers listen on. */

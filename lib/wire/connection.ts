@@ -113,6 +113,26 @@ export class Connection {
     return this.withDeadline(command, args, options, options.timeoutMs);
   }
 
+  /** The answer to something that was sent, if it comes in time. @throws EchoTimeoutError after `timeoutMs`, `late` called */
+  inTime<T>(answer: Promise<T>, timeoutMs: number, late?: () => void): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const timer = this.clock.after(timeoutMs, () => {
+        late?.();
+        reject(this.timeout(timeoutMs));
+      });
+      answer.then(
+        (value) => {
+          timer.cancel();
+          resolve(value);
+        },
+        (error) => {
+          timer.cancel();
+          reject(error);
+        },
+      );
+    });
+  }
+
   /** One step through the keyspace of the node that holds a queue. */
   async scan(keys: QueueKeys, cursor: string, pattern: string, count: number): Promise<Reply> {
     const client = this.client ?? (await this.nextClient());
@@ -193,22 +213,9 @@ export class Connection {
 
   private withDeadline(command: string, args: Arg[], options: CallOptions, timeoutMs: number): Promise<Reply> {
     const deadline: { passed: boolean; waiting?: Waiter } = { passed: false };
-    return new Promise((resolve, reject) => {
-      const timer = this.clock.after(timeoutMs, () => {
-        deadline.passed = true;
-        if (deadline.waiting) this.waiters.delete(deadline.waiting);
-        reject(this.timeout(timeoutMs));
-      });
-      this.attempt(command, args, options, deadline).then(
-        (reply) => {
-          timer.cancel();
-          resolve(reply);
-        },
-        (error) => {
-          timer.cancel();
-          reject(error);
-        },
-      );
+    return this.inTime(this.attempt(command, args, options, deadline), timeoutMs, () => {
+      deadline.passed = true;
+      if (deadline.waiting) this.waiters.delete(deadline.waiting);
     });
   }
 

@@ -80,6 +80,11 @@ export class Executor {
     return this.send(this.edition(name, 'whole'), rest, options);
   }
 
+  /** As far as we know, a queue of plain jobs. */
+  isPlain(keys: QueueKeys): boolean {
+    return !this.beyondPlain.has(keys.base);
+  }
+
   /** Will the plain edition do, as far as we know? */
   protected takesPlain(name: ScriptName, base: string): boolean {
     return hasPlainEdition(name) && !this.beyondPlain.has(base) && !(name === 'complete' && this.tied.has(base));

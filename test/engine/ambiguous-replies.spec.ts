@@ -5,6 +5,7 @@ import { useServer } from '../support/server.js';
 import { until } from '../support/until.js';
 import { Gates, Ledger } from './gates.js';
 import { hashOf } from './hashes.js';
+import { quiet } from './jobs/stage.js';
 import { useProxy } from './proxied.js';
 import { useRig } from './rig.js';
 
@@ -256,18 +257,26 @@ describe('when the server did it and the answer was lost', () => {
     const client = server.client();
     const ledger = new Ledger();
     const echo = await rig.connect({ connection: proxied.url });
+    const elsewhere = await rig.connect({ connection: proxied.url });
     echo.consume('q', {}, ledger.handler).on('error', () => {});
-    await echo.jobs.enqueue('q', 'warm');
+    await elsewhere.jobs.enqueue('q', 'warm');
     await ledger.ran(1);
-    for (const script of ['enqueue', 'claim', 'complete'] as const) {
+    const calls = [
+      [elsewhere, 'enqueue'],
+      [elsewhere, 'claim'],
+      [elsewhere, 'complete'],
+      [echo, 'dispatch'],
+    ] as const;
+    for (const [{ jobs }, script] of calls) {
       const before = ledger.jobs.length;
+      await quiet(echo, 'q');
       const cut = proxied.proxy.cutBefore(hashOf(script));
-      await echo.jobs.enqueue('q', script);
+      await jobs.enqueue('q', script);
       await cut;
       await ledger.ran(before + 1);
     }
-    await until(async () => (await echo.jobs.counts('q')).metrics.completed === 4, { what: 'all completions' });
-    expect(ledger.jobs.map((job) => job.attempts)).toEqual([1, 1, 1, 1]);
+    await until(async () => (await echo.jobs.counts('q')).metrics.completed === 5, { what: 'all completions' });
+    expect(ledger.jobs.map((job) => job.attempts)).toEqual([1, 1, 1, 1, 1]);
     await expectInvariants(client, 'q');
   });
 });

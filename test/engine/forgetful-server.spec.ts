@@ -30,6 +30,7 @@ const ARGS: Record<ScriptName, string[]> = {
   complete: ['0', ID, '1', '0', 'null'],
   completions: ['0-0', '10', '1000'],
   counts: [],
+  dispatch: ['1000', '', 'p', '1', ID, 'p'],
   enqueue: [ID, 'p', '', '0'],
   extend: ['1000', ID, '1'],
   get: [ID],

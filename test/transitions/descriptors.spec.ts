@@ -281,6 +281,6 @@ describe('a typed call', () => {
   it('is sent again only where a repetition changes nothing', () => {
     const steps = Object.values({ ...t, list: t.list.pending }) as Transition<never, unknown>[];
     const once = steps.filter((step) => !step.resend).map((step) => step.name);
-    expect(once.sort()).toEqual(['claim', 'extend', 'pass', 'progress', 'reschedule']);
+    expect(once.sort()).toEqual(['claim', 'dispatch', 'extend', 'pass', 'progress', 'reschedule']);
   });
 });

@@ -143,6 +143,12 @@ export const SAMPLES: Record<ScriptName, readonly Sample[]> = {
     runs([30_000, 5, 'f00d.x1', 'p3'], lanes),
     runs([30_000, 100, '', 'p3'], lanes),
   ],
+  dispatch: [
+    refused([30_000, 'f00d.x1', 'p1', 0, id(7), 'p'], async (queue) => {
+      await queue.active(B, {}, PAST);
+      await queue.hungry('p1', 'p2');
+    }),
+  ],
   complete: [
     runs([0, B, 1, 0, 'r']),
     runs([1, B, 1, 600_000, 'r', id(6), 1, 600_000, 'r']),

@@ -70,6 +70,7 @@ export class Walk {
 
   private readonly steps = {
     enqueue: () => this.enqueue(),
+    dispatch: () => this.dispatch(),
     claim: () => this.claim(),
     complete: () => this.complete(),
     retry: () => this.retry(),
@@ -122,6 +123,17 @@ export class Walk {
       args.push(jobId, 'p', this.delay(), fields.length / 2, ...fields);
     }
     await this.run('enqueue', args);
+  }
+
+  private async dispatch(): Promise<void> {
+    const epoch = this.random.pick(EPOCHS);
+    const again = [...this.view.rows.keys()];
+    const jobId = again.length > 0 && this.random.chance(0.2) ? this.random.pick(again) : this.ids.next();
+    const answer = await this.run('dispatch', [60_000, epoch, 'p1', this.random.below(2), jobId, 'p']);
+    if (answer !== 1) return;
+    const token = epoch === '' ? '1' : `1@${epoch}`;
+    this.tokens.push({ id: jobId, token });
+    this.claims.set(jobId, { token, open: true });
   }
 
   async claim(count = 1 + this.random.below(3)): Promise<void> {

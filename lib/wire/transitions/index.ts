@@ -5,6 +5,7 @@ export type { Claimed } from './codes.js';
 export { type CompleteItem, complete } from './complete.js';
 export { type CompletionsCall, type CompletionsPage, completions } from './completions.js';
 export { type Counts, counts } from './counts.js';
+export { type DispatchCall, dispatch } from './dispatch.js';
 export { type EnqueueAnswer, type EnqueueItem, enqueue } from './enqueue.js';
 export { extend } from './extend.js';
 export { get } from './get.js';

@@ -1,0 +1,178 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { EchoTimeoutError, type Handler } from '../../../lib/core.js';
+import { expectInvariants } from '../../support/invariants.js';
+import { guardLeaks } from '../../support/leaks.js';
+import { useServer } from '../../support/server.js';
+import { until } from '../../support/until.js';
+import { Gates, Ledger } from '../gates.js';
+import { hashOf } from '../hashes.js';
+import { useProxy } from '../proxied.js';
+import { useRig } from '../rig.js';
+import { hungry } from './stage.js';
+
+/** Hashes of the steps that may follow an enqueue. */
+const STEPS = ['dispatch', 'enqueue', 'claim'] as const;
+
+describe('a job that is enqueued where a consumer idles', () => {
+  const server = useServer();
+  const rig = useRig(server);
+  const proxied = useProxy(server);
+  guardLeaks();
+  let seen: string[];
+  beforeEach(() => {
+    seen = [];
+    proxied.proxy.onRequest((command) => {
+      const step = STEPS.find((name) => command.includes(hashOf(name)));
+      if (step) seen.push(step);
+      return undefined;
+    });
+  });
+
+  /** An engine behind the proxy whose consumer idles, and all scripts known to the server. */
+  async function idle(handler: Handler, concurrency = 1) {
+    const echo = await rig.connect({ connection: proxied.url });
+    await echo.jobs.enqueue('q', 'warm');
+    const consumer = echo.consume('q', { concurrency, leaseMs: 300 }, handler).on('error', () => {});
+    await until(async () => (await echo.jobs.counts('q')).metrics.completed === 1, { what: 'the first job' });
+    await hungry(server.client(), 'q');
+    await echo.jobs.enqueue('q', 'warm too');
+    await until(async () => (await echo.jobs.counts('q')).metrics.completed === 2, { what: 'the second job' });
+    await hungry(server.client(), 'q');
+    seen.length = 0;
+    return { jobs: echo.jobs, consumer };
+  }
+
+  it('lands and is claimed in one step', async () => {
+    const ledger = new Ledger();
+    const { jobs } = await idle(ledger.handler, 10);
+    expect(await jobs.enqueue('q', 'work', { n: 1 })).toMatchObject({ status: 'landed' });
+    await ledger.ran(3);
+    await until(async () => (await jobs.counts('q')).metrics.completed === 3, { what: 'the job to be completed' });
+    expect(ledger.jobs[2]).toMatchObject({ name: 'work', data: { n: 1 }, attempts: 1 });
+    expect(seen).toEqual(['dispatch']);
+    await expectInvariants(server.client(), 'q');
+  });
+
+  it('does not wake another process for it', async () => {
+    const other = new Ledger();
+    const elsewhere = await rig.connect();
+    const ledger = new Ledger();
+    const { jobs } = await idle(ledger.handler);
+    elsewhere.consume('q', {}, other.handler);
+    await hungry(server.client(), 'q', 2);
+    for (let n = 0; n < 20; n++) {
+      await jobs.enqueue('q', 'work');
+      await ledger.ran(3 + n);
+      await hungry(server.client(), 'q', 2);
+    }
+    expect(other.jobs).toEqual([]);
+    expect(seen.filter((step) => step === 'enqueue')).toEqual([]);
+  });
+
+  it('comes in its turn when more are enqueued than there are slots', async () => {
+    const gates = new Gates();
+    const ledger = new Ledger();
+    let handler: Handler = ledger.handler;
+    const { jobs, consumer } = await idle((job) => handler(job), 3);
+    handler = gates.handler;
+    const names = Array.from({ length: 8 }, (_, n) => `job ${n}`);
+    for (const name of names) {
+      jobs.enqueue('q', name); // each in a turn of its own, none waits for the one before
+      await new Promise((next) => setImmediate(next));
+    }
+    for (let n = 1; n <= names.length; n++) {
+      const run = await gates.run(n);
+      expect(run.job.name).toBe(names[n - 1]);
+      expect(consumer.active).toBeLessThanOrEqual(3);
+      expect((await jobs.counts('q')).active).toBeLessThanOrEqual(3);
+      run.end();
+    }
+    await until(async () => (await jobs.counts('q')).metrics.completed === 10, { what: 'all jobs' });
+    expect(await jobs.counts('q')).toMatchObject({ pending: 0, active: 0, metrics: { enqueued: 10, stalled: 0 } });
+    await expectInvariants(server.client(), 'q');
+  });
+
+  it('waits behind what waits already, and lands in a queue that is paused', async () => {
+    const ledger = new Ledger();
+    const { jobs } = await idle(ledger.handler);
+    await jobs.pause('q');
+    const first = await jobs.enqueue('q', 'first');
+    const second = await jobs.enqueue('q', 'second');
+    expect(await jobs.counts('q')).toMatchObject({ pending: 2, active: 0 });
+    expect(await jobs.enqueue('q', 'again', undefined, { id: first.id })).toEqual({
+      id: first.id,
+      status: 'duplicate',
+      state: 'pending',
+    });
+    await jobs.resume('q');
+    await ledger.ran(4);
+    expect(ledger.ids.slice(2)).toEqual([first.id, second.id]);
+    // Nor is every later one tried in vain: one step says so, and they are enqueued from then on.
+    expect(seen.filter((step) => step === 'dispatch')).toHaveLength(1);
+    await until(async () => (await jobs.counts('q')).metrics.completed === 4, { what: 'both jobs' });
+    await hungry(server.client(), 'q');
+    await jobs.enqueue('q', 'third');
+    await ledger.ran(5);
+    expect(seen.filter((step) => step === 'dispatch')).toHaveLength(2);
+  });
+
+  it('lands once when the answer is lost, and runs when the lease is over', async () => {
+    const ledger = new Ledger();
+    const { jobs } = await idle(ledger.handler);
+    const lost = proxied.proxy.passAndDropReply(hashOf('dispatch'));
+    const landed = await jobs.enqueue('q', 'once');
+    await lost;
+    expect(landed.status).toBe('landed');
+    expect(await jobs.counts('q')).toMatchObject({ metrics: { enqueued: 3 } });
+    await ledger.ran(3);
+    await until(async () => (await jobs.counts('q')).metrics.completed === 3, { what: 'the job to be completed' });
+    expect(ledger.jobs[2]).toMatchObject({ id: landed.id, attempts: 2 });
+    expect(ledger.jobs).toHaveLength(3);
+    await expectInvariants(server.client(), 'q');
+  });
+
+  it('lands once when the call is lost', async () => {
+    const ledger = new Ledger();
+    const { jobs } = await idle(ledger.handler);
+    const end = proxied.proxy.onRequest((command) => (command.includes(hashOf('dispatch')) ? 'cut' : undefined));
+    const landed = await jobs.enqueue('q', 'once');
+    end();
+    expect(landed.status).toBe('landed');
+    await ledger.ran(3);
+    await until(async () => (await jobs.counts('q')).metrics.completed === 3, { what: 'the job to be completed' });
+    expect(ledger.jobs[2]).toMatchObject({ id: landed.id, attempts: 1 });
+    expect(await jobs.counts('q')).toMatchObject({ metrics: { enqueued: 3, stalled: 0 } });
+  });
+
+  it('is given back when the consumer closes before the answer comes', async () => {
+    const ledger = new Ledger();
+    const { jobs, consumer } = await idle(ledger.handler);
+    proxied.proxy.freeze('replies');
+    const landing = jobs.enqueue('q', 'late');
+    await until(() => seen.includes('dispatch'), { what: 'the step to be sent' });
+    const closed = consumer.close();
+    proxied.proxy.thaw('replies');
+    expect(await landing).toMatchObject({ status: 'landed' });
+    await closed;
+    expect(ledger.jobs).toHaveLength(2);
+    expect(await jobs.counts('q')).toMatchObject({ pending: 1, active: 0 });
+    const [row] = (await jobs.list('q', 'pending')).jobs;
+    expect(row).toMatchObject({ name: 'late' });
+    await expectInvariants(server.client(), 'q');
+  });
+
+  it('is waited for no longer than any other, and runs if it landed after all', async () => {
+    const ledger = new Ledger();
+    const echo = await rig.connect({ connection: proxied.url, enqueueTimeoutMs: 100 });
+    echo.consume('q', {}, ledger.handler);
+    await hungry(server.client(), 'q');
+    proxied.proxy.freeze();
+    const error = await echo.jobs.enqueue('q', 'slow').catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(EchoTimeoutError);
+    expect(error).toMatchObject({ code: 'ECHO_TIMEOUT', retryable: true });
+    proxied.proxy.thaw();
+    await ledger.ran(1);
+    expect(ledger.jobs[0]).toMatchObject({ name: 'slow', attempts: 1 });
+    await until(async () => (await echo.jobs.counts('q')).metrics.completed === 1, { what: 'the job to be completed' });
+  });
+});
