@@ -4,7 +4,7 @@
 -- ARGV lease_ms, epoch, process, stays, id, payload, [field, value ...]
 -- `stays`: 1, the process could take more, and stays hungry; 0, it is hungry no longer.
 -- Answers 1 the job is active, with token 1; 0 nothing was done.
--- Cost: EXISTS, ZCARD, TIME, ZADD, HSET, HINCRBY; a ZREM for a process that is hungry no longer.
+-- Cost: EXISTS, TIME, ZADD, HSET, HINCRBY; a ZREM for a process that is hungry no longer.
 local active, pending, base = KEYS[1], KEYS[2], KEYS[3]
 local lease, epoch, process, stays, id = int(ARGV[1] or '', 1, MAX_INT), ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 if not lease then return refuse('EMQARG', 'dispatch: lease_ms is not an integer from 1') end
@@ -17,11 +17,10 @@ for i = 7, #ARGV, 2 do
 end
 
 local row = base .. 'job:' .. id
-if call('EXISTS', base .. 'paused', row, base .. 'lanes:floor', base .. 'limits', base .. 'dedups', base .. 'heard') > 0 then
+-- Nothing may wait, and the queue is one of plain jobs.
+if call('EXISTS', pending, row, base .. 'paused', base .. 'lanes:floor', base .. 'limits', base .. 'dedups', base .. 'heard') > 0 then
   return 0
 end
--- Tried, not called: what holds another type is named.
-if redis.pcall('ZCARD', pending) ~= 0 then return mistyped('zset', pending) or 0 end
 local now = call('TIME')
 local deadline = spell(math.min(now[1] * 1000 + math.floor(now[2] / 1000) + lease, MAX_INT))
 local added = redis.pcall('ZADD', active, deadline, id) -- the first write: refused, it has written nothing

@@ -7,7 +7,7 @@
 -- before it then count no more, as with d.
 -- Answers per job: 1 landed; of a duplicate the id of the job that is there and its state, `id state`, and behind them `replaced`
 -- where that one has been given the payload; -3 the lane is full. All or nothing on a refusal.
--- Cost: per job one HSET; per call two EXISTS, one ZADD a set, one HINCRBY.
+-- Cost: per job one HSET; per call one EXISTS, one ZADD a set, one HINCRBY.
 local pending, schedule, base = KEYS[1], KEYS[2], KEYS[3]
 local now, earliest -- looked at only when a job has a delay
 
@@ -56,20 +56,28 @@ while i <= total do
 end
 if n == 0 then return refuse('EMQARG', 'enqueue: no job') end
 
--- Only what will be touched is looked at: a single job in an empty queue must be cheap.
-if not WHOLE and in_use(base, base .. 'heard') then return beyond() end
-local used = WHOLE and in_use(base)
+-- Only what will be touched is looked at: a single job in an empty queue must be cheap. And mostly one look says that there is no
+-- such job yet, nothing beyond plain jobs, and no pause.
+local paused, used = nil, WHOLE and in_use(base)
+if not WHOLE then
+  for i, key in ipairs({ 'paused', 'lanes:floor', 'limits', 'dedups', 'heard' }) do rows[n + i] = base .. key end
+end
+local some_exist = chunked(rows, function(...) return call('EXISTS', ...) end) > 0
+if not WHOLE then
+  if not some_exist then paused = 0 end
+  if some_exist and in_use(base, base .. 'heard') then return beyond() end
+end
+
 local laned, heard = any_lane or (used and used.lanes), used and used.heard
-local bad = mistyped('zset', pending) or mistyped('hash', base .. 'metrics:enqueued') or (laned and line_refusal(base, true))
-local before = not bad and not laned and call('ZCARD', pending)
-if before == 0 then bad = mistyped('zset', base .. 'hungry') end
+local before = not laned and redis.pcall('ZCARD', pending) -- tried: that tells the type too
+local hungry = before == 0 and redis.pcall('ZCARD', base .. 'hungry')
+local bad = (before and type(before) ~= 'number' and mistyped('zset', pending)) or mistyped('hash', base .. 'metrics:enqueued')
+  or (hungry and type(hungry) ~= 'number' and mistyped('zset', base .. 'hungry')) or (laned and line_refusal(base, true))
 if not bad and now then
   bad = mistyped('zset', schedule)
   earliest = not bad and first_score(schedule)
 end
 if bad then return bad end
-
-local some_exist = chunked(rows, function(...) return call('EXISTS', ...) end) > 0
 
 local timed = false -- a time has been written
 if any_dedup then call('SET', base .. 'dedups', 1) end
@@ -132,7 +140,7 @@ if line then
   line.finish()
 else
   zadd(pending, now_list)
-  if #now_list > 0 and before == 0 and call('EXISTS', base .. 'paused') == 0 then wake(base) end
+  if #now_list > 0 and before == 0 and hungry > 0 and (paused or call('EXISTS', base .. 'paused')) == 0 then wake(base) end
 end
 if timed or #later_list > 0 then announce_if_earlier(base, earliest, schedule, now) end
 if used then publish_news(base) end
