@@ -1,6 +1,7 @@
 import { Cluster, type ClusterNode, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
 import { show } from '../kernel/arguments.js';
 import { EchoConfigError } from '../kernel/errors.js';
+import { Call } from './call.js';
 import type { Arg, Reply } from './reply.js';
 
 /** A cluster, by some of its nodes. `options` are those of the client library. */
@@ -169,7 +170,7 @@ abstract class LibraryClient<C extends Redis | Cluster> {
   }
 
   call(command: string, args: Arg[]): Promise<Reply> {
-    return this.client.callBuffer(command, args as string[]) as Promise<Reply>;
+    return this.client.sendCommand(new Call(command, args)) as Promise<Reply>;
   }
 
   onEnd(listener: () => void): void {
