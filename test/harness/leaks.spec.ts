@@ -77,6 +77,16 @@ describe('until', () => {
     await expect(until(() => new Promise(() => {}), { timeoutMs: 10, what: 'godot' })).rejects.toThrow('godot');
   });
 
+  it('goes on for as long as there is progress, and gives up when there is none', async () => {
+    let turns = 0;
+    const begun = performance.now();
+    const over = () => performance.now() - begun > 60 && turns;
+    const what = 'a time longer than the limit';
+    expect(await until(over, { timeoutMs: 20, what, progress: () => turns++ })).toBeGreaterThan(3);
+    await expect(until(over, { timeoutMs: 20, what, progress: () => 'none' })).resolves.toBe(turns);
+    await expect(until(() => false, { timeoutMs: 20, what, progress: () => 'none' })).rejects.toThrow(what);
+  });
+
   it('passes on an error of the condition at once', async () => {
     const broken = () => {
       throw new Error('broken');

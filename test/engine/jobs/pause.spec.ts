@@ -193,7 +193,7 @@ describe('a queue paused for everybody', () => {
         await null;
         ended += 1;
       });
-      await until(() => started.length >= 500, { what: 'the middle of the burst' });
+      await until(() => started.length >= 500, { what: 'the middle of the burst', progress: () => started.length });
       await paused;
       await until(async () => (await other.jobs.counts('q')).active === 0, { what: 'nothing to be active' });
       await quiet(other, 'q');
@@ -202,7 +202,7 @@ describe('a queue paused for everybody', () => {
       expect(ended).toBe(before);
       expect(pending).toBe(total - before);
       await other.jobs.resume('q');
-      await until(() => ended === total, { what: 'the rest' });
+      await until(() => ended === total, { what: 'the rest', progress: () => ended });
       expect(started.length).toBe(total);
       expect(new Set(started).size).toBe(total);
       if (concurrency === 1) expect(started).toEqual(numbers(total).map(String));

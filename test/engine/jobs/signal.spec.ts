@@ -265,7 +265,7 @@ describe('cancel, seen from the handlers', () => {
       'q',
       numbers(2000).map(() => ({ name: 'warm' })),
     );
-    await until(() => ran === 2000, { what: 'the warm-up' });
+    await until(() => ran === 2000, { what: 'the warm-up', progress: () => ran });
     await hungry(stage.control, 'q');
     return { echo, other, warm };
   }
