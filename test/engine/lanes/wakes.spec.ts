@@ -94,7 +94,7 @@ describeWithProcess('processes that serve lanes', () => {
       await until(idle, { what: 'all jobs to end', timeoutMs: 10_000 });
       await crew.closeAll();
     },
-    60_000,
+    600_000,
   );
 
   it.each([null, 3])('are all woken by a burst over lanes (queue-wide concurrency: %s of each)', async (each) => {
