@@ -84,7 +84,7 @@ describe.each([
     const echo = await stage.connect();
     const diary = new Diary();
     const handlers = { parent: async (job: Job) => (await job.children()).values };
-    diary.serve(worker, ['kids', 'q'], handlers, { leaseMs: 500 }); // a claim may be lost with the connection
+    diary.serve(worker, ['kids', 'q'], handlers, { leaseMs: 1000 }); // a claim may be lost with the connection
     await worker.jobs.enqueueAndWait(kids, 'script is loaded', undefined);
     const lost = proxy.passAndDropReply(wholeHashOf('complete'));
     const { id, children } = await echo.flows.add(

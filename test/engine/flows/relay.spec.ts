@@ -182,7 +182,7 @@ describe('what a queue owes others', () => {
     const closed = worker.close();
     end.open();
     await closed;
-    await echo.jobs.wait('q', id, { timeoutMs: 2_000 });
+    await echo.jobs.wait('q', id, { timeoutMs: 20_000 });
     expect(await stage.control.exists('emq:{kids}:leader')).toBe(0);
   });
 
@@ -216,7 +216,7 @@ describe('what a queue owes others', () => {
     const relaying = await stage.connect({ connection: proxy.url, onError: () => {} });
     const echo = await stage.connect();
     const diary = new Diary();
-    diary.serve(relaying, ['kids'], {}, { leaseMs: 500 }); // a claim may be lost with the connection
+    diary.serve(relaying, ['kids'], {}, { leaseMs: 1000 }); // a claim may be lost with the connection
     diary.serve(echo, ['q']);
     const text = what === 'apply' ? hashOf('apply') : `\r\n${what}\r\n`;
     let lost = 0;

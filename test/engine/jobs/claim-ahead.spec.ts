@@ -57,7 +57,7 @@ describe('claim-ahead', () => {
     const other = await stage.connect();
     const ran: Job[] = [];
     other.consume('q', {}, (job) => void ran.push(job));
-    await until(() => ran.length === 10, { timeoutMs: 2000, what: 'the other process to run them' });
+    await until(() => ran.length === 10, { what: 'the other process to run them' });
     expect(ran.map(({ name }) => name)).toEqual(numbers(10).map((i) => `fast ${i}`));
     expect(ran.every(({ attempt }) => attempt === 1)).toBe(true);
     gate.open();

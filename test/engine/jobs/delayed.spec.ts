@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { EchoMq } from '../../../lib/core.js';
 import type { ProxiedConnection } from '../../support/proxied-connection.js';
 import { until } from '../../support/until.js';
+import { rareBeats } from '../fast-clock.js';
 import { hungry, latch, numbers, quiet, serverMs, useStage } from './stage.js';
 
 const HOUR_MS = 3_600_000;
@@ -260,7 +261,7 @@ describe('the beat of a process', () => {
 
   it('goes on when a queue is added while the answer for the others is awaited', async () => {
     const proxy = await stage.proxy();
-    const echo = await stage.connect({ connection: proxy.url });
+    const echo = await stage.connect({ connection: proxy.url, clock: rareBeats() });
     const held = proxy.hold('{first}:leader');
     echo.consume('first', {}, () => undefined);
     const beat = await held;
@@ -268,6 +269,6 @@ describe('the beat of a process', () => {
     await until(async () => (await stage.control.pubsub('NUMSUB', 'emq:{second}:beat'))[1], { what: 'its channel' });
     await quiet(await stage.connect(), 'second');
     beat.release();
-    await until(() => stage.control.exists('emq:{second}:leader'), { timeoutMs: 1000, what: 'the next beat' });
+    await until(() => stage.control.exists('emq:{second}:leader'), { what: 'a beat of its own' });
   });
 });
