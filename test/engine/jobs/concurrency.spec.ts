@@ -129,9 +129,11 @@ describe('concurrency', () => {
     const echo = await stage.connect();
     let running = 0;
     let most = 0;
+    let ran = 0;
     const options = { concurrency: 4, attempts: 3, backoff: { type: 'fixed' as const, delayMs: 0 } };
     echo.consume('q', options, async (job: Job<number>) => {
       most = Math.max(most, ++running);
+      ran += 1;
       await new Promise((next) => setImmediate(next));
       running -= 1;
       if (job.data % 2 && job.attempt < 3) throw new Error('again');
@@ -140,7 +142,10 @@ describe('concurrency', () => {
       'q',
       numbers(400).map((n) => ({ name: 'a', data: n })),
     );
-    await until(async () => (await echo.jobs.counts('q')).metrics.completed === 400, { what: 'all' });
+    await until(async () => (await echo.jobs.counts('q')).metrics.completed === 400, {
+      what: 'all',
+      progress: () => ran,
+    });
     expect(most).toBe(4);
     expect((await echo.jobs.counts('q')).metrics).toMatchObject({ retried: 400, failed: 0 });
   });
