@@ -26,5 +26,6 @@ export default {
   },
   maxWorkers: 2,
   workerIdleMemoryLimit: '512MB',
-  testTimeout: 30_000,
+  // Only against tests that never end: what waits for something gives up by itself, much earlier, and says for what.
+  testTimeout: 120_000,
 };

@@ -4,9 +4,16 @@ export interface UntilOptions {
   timeoutMs?: number;
   /** What is awaited, as the end of the sentence "gave up waiting for ...". */
   what: string;
+  /**
+   * How far it has come. Whenever this answers something else, the time begins anew: a busy machine may need long for all of
+   * something, but should not stand still.
+   */
+  progress?: () => unknown;
 }
 
 const GAVE_UP = Symbol('gave up');
+/** A look that begins late, because this process was put aside, still gets the time for a round trip. */
+const LAST_LOOK_MS = 500;
 
 /**
  * Waits until `condition` answers something truthy, and resolves with that answer.
@@ -14,16 +21,21 @@ const GAVE_UP = Symbol('gave up');
  * The condition is asked at once, then on the next turns of the event loop, then every 5 ms. It may be asynchronous; an
  * answer that never comes counts as a timeout. An error it throws is passed on at once: catch inside what may fail meanwhile.
  *
- * @throws Error naming `what` and the time spent, when `timeoutMs` is over.
+ * @throws Error naming `what` and the time spent, when `timeoutMs` is over, counted from the last progress.
  */
 export async function until<T>(condition: () => T | Promise<T>, options: UntilOptions): Promise<NonNullable<T>> {
   const timeoutMs = options.timeoutMs ?? 5_000;
-  const started = performance.now();
+  let started = performance.now();
+  let reached = options.progress?.();
   for (let attempt = 0; ; attempt++) {
     const leftMs = timeoutMs - (performance.now() - started);
-    const answer = await within(condition(), leftMs);
+    const answer = await within(condition(), Math.max(leftMs, LAST_LOOK_MS));
     if (answer !== GAVE_UP && answer) return answer as NonNullable<T>;
-    if (answer === GAVE_UP || leftMs <= 0) {
+    const now = options.progress?.();
+    if (now !== reached) {
+      reached = now;
+      started = performance.now();
+    } else if (answer === GAVE_UP || leftMs <= 0) {
       throw new Error(`gave up waiting for ${options.what} after ${timeoutMs} ms`);
     }
     // The first turns are free: most conditions hold as soon as the bytes already in the socket have been read.
@@ -35,7 +47,7 @@ async function within<T>(answer: T | Promise<T>, leftMs: number): Promise<T | ty
   if (!(answer instanceof Promise)) return answer;
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<typeof GAVE_UP>((resolve) => {
-    timer = setTimeout(resolve, Math.max(leftMs, 1), GAVE_UP);
+    timer = setTimeout(resolve, leftMs, GAVE_UP);
   });
   try {
     return await Promise.race([answer, deadline]);

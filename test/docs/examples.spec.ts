@@ -50,7 +50,7 @@ describe('the programs of the README', () => {
       };
       child.stdout.on('data', hear);
       child.stderr.on('data', hear);
-      const limit = setTimeout(() => child.kill('SIGKILL'), 20_000);
+      const limit = setTimeout(() => child.kill('SIGKILL'), 60_000);
       const end = await new Promise((resolve) => child.once('close', (code, signal) => resolve(signal ?? code)));
       clearTimeout(limit);
       return { end, output };

@@ -51,7 +51,7 @@ describe('the app of docs/getting-started.md', () => {
     const port = await freePort();
     const app = start('src/main.ts', { env: { PORT: String(port) } });
     const says = (text: string) =>
-      until(() => app.output.includes(text), { timeoutMs: 15_000, what: `"${text}", after ${app.output}` });
+      until(() => app.output.includes(text), { timeoutMs: 60_000, what: `"${text}", after ${app.output}` }); // it compiles first
     const signUp = async (name: string) =>
       (await fetch(`http://localhost:${port}/signup/${name}`, { method: 'POST' })).json();
     await says('Nest application successfully started');

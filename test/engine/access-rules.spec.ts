@@ -110,7 +110,7 @@ describeWithProcess('a user of the server', () => {
     url.password = 'wrong';
     const started = performance.now();
     await expect(rig.connect({ connection: url.href })).rejects.toMatchObject({ code: 'WRONGPASS', retryable: false });
-    expect(performance.now() - started).toBeLessThan(1_000);
+    expect(performance.now() - started).toBeLessThan(5_000);
     await expectInvariants(server.client(), 'q');
   });
 

@@ -27,12 +27,15 @@ async function whileBusy(client: Redis, killer: Redis, work: () => Promise<unkno
   expect(await endless).toContain('Script killed by user');
 }
 
+/** Far more than it takes, and less than the time between two beats. */
+const PROMPT_MS = 2_500;
+
 describeWithProcess('a server that is busy with an endless script', () => {
   const server = useServer({ config: { 'busy-reply-threshold': '100' } });
   const rig = useRig(server);
   guardLeaks();
 
-  it('delays a delayed job by no more than a second past its end; no connection is given up', async () => {
+  it('does not delay a delayed job much past its end; no connection is given up', async () => {
     const [client, killer] = [server.client(), server.client()];
     const ledger = new Ledger();
     const echo = await rig.connect();
@@ -43,11 +46,11 @@ describeWithProcess('a server that is busy with an endless script', () => {
     const { id } = await echo.jobs.enqueue('q', 'job', undefined, { delayMs: 1_000 });
     const begun = performance.now();
     await whileBusy(client, killer, () =>
-      until(() => performance.now() - begun > 6_000, { what: 'three pings of the watchdog', timeoutMs: 7_000 }),
+      until(() => performance.now() - begun > 6_000, { what: 'three pings of the watchdog', timeoutMs: 30_000 }),
     );
     const over = performance.now();
-    await ledger.ran(1, 2_000);
-    expect(performance.now() - over).toBeLessThan(1_000);
+    await ledger.ran(1);
+    expect(performance.now() - over).toBeLessThan(PROMPT_MS);
     expect(ledger.ids).toEqual([id]);
     await until(async () => (await echo.jobs.counts('q')).metrics.completed === 1, { what: 'its completion' });
     expect(rig.complaints.filter((error) => error.message.includes('silent'))).toEqual([]);

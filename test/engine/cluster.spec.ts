@@ -10,6 +10,9 @@ import { useCluster } from './cluster-stage.js';
 import { Gates, Ledger } from './gates.js';
 import { useRig } from './rig.js';
 
+/** Far more than a wake-up takes, and less than the beat of 3 s, with which a job would be found too. */
+const PROMPT_MS = 2_000;
+
 /** Names whose slots lie on different nodes of three. */
 const QUEUES = ['q', 'mail', 'reports', 'a:b', 'images', 'audit'];
 
@@ -113,10 +116,10 @@ describeWithProcess('a cluster of three nodes', () => {
       const started = performance.now();
       await producer.jobs.enqueue(queue, 'now');
       await ledger.ran(1);
-      expect(performance.now() - started).toBeLessThan(500); // woken, not found by the beat
+      expect(performance.now() - started).toBeLessThan(PROMPT_MS); // woken, not found by the beat
       await producer.jobs.enqueue(queue, 'later', undefined, { delayMs: 200 });
       await ledger.ran(2);
-      expect(performance.now() - started).toBeLessThan(1_500);
+      expect(performance.now() - started).toBeLessThan(200 + 2 * PROMPT_MS);
       await producer.jobs.enqueue(queue, 'fails once');
       await ledger.ran(4);
       await until(async () => (await producer.jobs.counts(queue)).metrics.completed === 3, { what: 'completions' });
@@ -255,7 +258,7 @@ describeWithProcess('a cluster of three nodes', () => {
       const started = performance.now();
       await Promise.all(QUEUES.map((queue) => producer.jobs.enqueue(queue, 'job')));
       for (const queue of QUEUES) await ledgers.get(queue)!.ran(round);
-      expect(performance.now() - started).toBeLessThan(1_500);
+      expect(performance.now() - started).toBeLessThan(PROMPT_MS);
     }
     for (const queue of QUEUES) {
       await until(async () => (await echo.jobs.counts(queue)).metrics.completed === 3, { what: 'all completions' });
@@ -292,7 +295,7 @@ describeWithProcess('a cluster of three nodes', () => {
     try {
       const started = performance.now();
       await echo.close();
-      expect(performance.now() - started).toBeLessThan(6_000);
+      expect(performance.now() - started).toBeLessThan(10_000); // two limits of 2 s, and a busy machine
     } finally {
       for (const node of set.nodes) node.resume();
     }

@@ -34,6 +34,7 @@ describe('counts', () => {
       Array.from({ length: JOBS }, (_, i) => ({ name: 'job', data: i, opts: { priority: i % 5 } })),
     );
     let looks = 0;
+    let left = 0;
     await landed;
     await until(
       async () => {
@@ -41,9 +42,10 @@ describe('counts', () => {
         looks += 1;
         expect(pending + active + scheduled + dead + metrics.completed).toBe(JOBS);
         expect(active).toBeLessThanOrEqual(CONSUMERS * CONCURRENCY);
-        return pending + active + scheduled === 0;
+        left = pending + active + scheduled;
+        return left === 0;
       },
-      { what: 'all jobs to end', timeoutMs: 20_000 },
+      { what: 'all jobs to end', progress: () => left },
     );
     expect(looks).toBeGreaterThan(5);
     expect(await jobs.counts('q')).toMatchObject({

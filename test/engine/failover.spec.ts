@@ -14,6 +14,9 @@ import { Gates, Ledger } from './gates.js';
 import { useRig } from './rig.js';
 import { Switchboard } from './switchboard.js';
 
+/** Far more than a wake-up takes, and less than the beat of 3 s, with which a job would be found too. */
+const PROMPT_MS = 2_000;
+
 /** A plain client of one server, closed after the test. */
 function useClients(): (server: { host: string; port: number }) => Redis {
   const open: Redis[] = [];
@@ -100,7 +103,7 @@ describeWithProcess('a primary that is demoted without closing a socket', () => 
       const started = performance.now();
       await direct.jobs.enqueue('q', 'job');
       await ledger.ran(round);
-      expect(performance.now() - started).toBeLessThan(1_000);
+      expect(performance.now() - started).toBeLessThan(PROMPT_MS);
     }
     await until(async () => (await direct.jobs.counts('q')).metrics.completed === 6, { what: 'all completions' });
     expect(await primary.command('CLIENT', 'LIST')).not.toContain('name=echomq:');
@@ -172,11 +175,11 @@ describeWithProcess('a failover by Sentinel', () => {
     const opening = echo.open();
     const started = performance.now();
     await Promise.all([expect(opening).rejects.toMatchObject({ code: 'ECHO_STATE' }), echo.close()]);
-    expect(performance.now() - started).toBeLessThan(1_000);
+    expect(performance.now() - started).toBeLessThan(5_000); // not the 10 s in which it may connect
     const client = clientOf(set.primary);
     await expectInvariants(client, 'q');
     await closeAll([client]);
-    await expectNoLeaks(before, 2_500); // the library waits 2 s for the end of a Sentinel connection that never was
+    await expectNoLeaks(before, 10_000); // the library waits 2 s for the end of a Sentinel connection that never was
   });
 
   it('with a hundred running jobs leaves none active: each ends once', async () => {

@@ -19,7 +19,8 @@ export class Gates {
 
   /** The n-th run (from 1) since the beginning; waits for it to start. */
   async run(n: number, timeoutMs = 5_000): Promise<Run> {
-    await until(() => this.runs.length >= n, { timeoutMs, what: `run ${n} to start` });
+    const progress = () => this.runs.length;
+    await until(() => this.runs.length >= n, { timeoutMs, progress, what: `run ${n} to start` });
     return this.runs[n - 1]!;
   }
 }
@@ -38,6 +39,11 @@ export class Ledger {
   }
 
   async ran(n: number, timeoutMs = 5_000): Promise<void> {
-    await until(() => this.jobs.length >= n, { timeoutMs, what: `${n} jobs to run, of which ${this.jobs.length} did` });
+    const progress = () => this.jobs.length;
+    await until(() => this.jobs.length >= n, { timeoutMs, progress, what: `${n} jobs to run` }).catch(
+      (error: Error) => {
+        throw new Error(`${error.message}: ${this.jobs.length} did`);
+      },
+    );
   }
 }

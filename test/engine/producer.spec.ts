@@ -9,6 +9,13 @@ import { until } from '../support/until.js';
 import { useRig } from './rig.js';
 import { SkewedClock } from './skewed-clock.js';
 
+/** What a busy machine may add to a time limit; without the limit it would be 5 s, or never. */
+const MARGIN_MS = 3_000;
+
+/** What a promise comes to before anything else can happen. */
+const inThisTurn = (answer: Promise<unknown>) =>
+  Promise.race([answer, new Promise((next) => setImmediate(next, 'nothing yet'))]);
+
 describeWithProcess('a producer whose server is down', () => {
   const server = useServer({ appendonly: true });
   const rig = useRig(server);
@@ -20,7 +27,7 @@ describeWithProcess('a producer whose server is down', () => {
     await server.process.kill();
     const started = performance.now();
     const error = await jobs.enqueue('q', 'lost').catch((reason: unknown) => reason);
-    expect(performance.now() - started).toBeLessThan(300 + 150);
+    expect(performance.now() - started).toBeLessThan(300 + MARGIN_MS);
     expect(error).toBeInstanceOf(EchoTimeoutError);
     expect(error).toMatchObject({ code: 'ECHO_TIMEOUT', retryable: true });
     await expect(jobs.enqueueMany('q', [{ name: 'lost' }, { name: 'lost' }])).rejects.toMatchObject({
@@ -66,9 +73,7 @@ describeWithProcess('a producer whose server is down', () => {
     await server.process.kill();
     await expect(jobs.counts('q')).rejects.toMatchObject({ retryable: true }); // by now the loss has been noticed
     const waiting = ['one', 'two', 'three'].map((name) => jobs.enqueue('q', name));
-    const started = performance.now();
-    const error = await jobs.enqueue('q', 'four').catch((reason: unknown) => reason);
-    expect(performance.now() - started).toBeLessThan(50);
+    const error = await inThisTurn(jobs.enqueue('q', 'four').catch((reason: unknown) => reason));
     expect(error).toBeInstanceOf(EchoStoreError);
     expect(error).toMatchObject({ code: 'ECHO_BUFFER_FULL', retryable: true });
     await expect(jobs.enqueueMany('q', [{ name: 'five' }])).rejects.toMatchObject({ code: 'ECHO_BUFFER_FULL' });
@@ -95,7 +100,7 @@ describeWithProcess('a producer whose server is down', () => {
     server.process.pause();
     const started = performance.now();
     await expect(jobs.enqueue('q', 'job')).rejects.toBeInstanceOf(EchoTimeoutError);
-    expect(performance.now() - started).toBeLessThan(350);
+    expect(performance.now() - started).toBeLessThan(200 + MARGIN_MS);
     server.process.resume();
     await until(async () => (await jobs.counts('q')).pending === 1, { what: 'the job, which was already sent' });
     await expectInvariants(server.client(), 'q');
@@ -114,7 +119,7 @@ describeWithProcess('a producer whose server is down', () => {
       expect(call).toMatchObject({ status: 'rejected', reason: { code: 'ECHO_TIMEOUT', retryable: true } });
     }
     expect(() => jobs.mintId()).toThrow('no id can be minted');
-    expect(performance.now() - started).toBeLessThan(200 + 150);
+    expect(performance.now() - started).toBeLessThan(200 + MARGIN_MS);
     await server.process.restart();
     await until(() => jobs.enqueue('q', 'after').catch(() => undefined), { what: 'a job to land' });
     expect((await jobs.list('q', 'pending')).jobs.map((job) => job.name)).toEqual(['before', 'after']);
@@ -133,10 +138,10 @@ describeWithProcess('a producer whose server is down', () => {
     await expect(jobs.counts('q')).rejects.toMatchObject({ retryable: true }); // by now the loss has been noticed
     clock.skip(400_000, ['wall']);
     const waiting = [jobs.enqueue('q', 'one'), jobs.enqueueMany('q', [{ name: 'two' }, { name: 'three' }])];
-    const started = performance.now();
-    await expect(jobs.enqueue('q', 'four')).rejects.toMatchObject({ code: 'ECHO_BUFFER_FULL', retryable: true });
-    await expect(jobs.enqueueMany('q', [{ name: 'five' }])).rejects.toMatchObject({ code: 'ECHO_BUFFER_FULL' });
-    expect(performance.now() - started).toBeLessThan(50);
+    for (const refused of [jobs.enqueue('q', 'four'), jobs.enqueueMany('q', [{ name: 'five' }])]) {
+      const error = await inThisTurn(refused.catch((reason: unknown) => reason));
+      expect(error).toMatchObject({ code: 'ECHO_BUFFER_FULL', retryable: true });
+    }
     await server.process.restart();
     await Promise.all(waiting);
     expect((await jobs.counts('q')).pending).toBe(3);
@@ -148,7 +153,7 @@ describeWithProcess('a producer whose server is down', () => {
     const echo = rig.create({ connection: `redis://127.0.0.1:${await freePort()}`, connectTimeoutMs: 200 });
     const started = performance.now();
     await expect(echo.open()).rejects.toMatchObject({ code: 'ECHO_TIMEOUT', retryable: true });
-    expect(performance.now() - started).toBeLessThan(400);
+    expect(performance.now() - started).toBeLessThan(200 + MARGIN_MS);
     await expectInvariants(server.client(), 'q');
   });
 });

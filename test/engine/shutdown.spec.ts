@@ -12,11 +12,12 @@ import { Gates, Ledger } from './gates.js';
 import { useProxy } from './proxied.js';
 import { useRig } from './rig.js';
 
-/** Milliseconds until the process has ended by itself; throws unless its code is 0. */
-async function naturalEnd(worker: WorkerProcess, timeoutMs: number): Promise<number> {
-  const started = performance.now();
-  await expect(worker.next('nothing more', timeoutMs)).rejects.toThrow('it ended with 0');
-  return performance.now() - started;
+/** What a busy machine may add to times that are our own. */
+const MARGIN_MS = 3_000;
+
+/** The process ends by itself, with code 0: all that is left then is for Node to go down. */
+async function naturalEnd(worker: WorkerProcess): Promise<void> {
+  await expect(worker.next('nothing more')).rejects.toThrow('it ended with 0');
 }
 
 describeWithProcess('closing', () => {
@@ -27,25 +28,28 @@ describeWithProcess('closing', () => {
   guardLeaks();
 
   it.each(['unopened', 'opening', 'idle', 'subscribing', 'consuming', 'twice'])(
-    'lets the process end by itself within a second: %s',
+    'leaves nothing that keeps the process awake, which then ends by itself: %s',
     async (way) => {
       const worker = spawnWorker('test/engine/workers/closer.ts', { args: [server.url, way] });
-      await worker.next('closed');
-      expect(await naturalEnd(worker, 1_500)).toBeLessThan(1_000);
+      expect((await worker.next('closed')).left).toEqual([]);
+      await naturalEnd(worker);
       const left = String(await server.process.command('CLIENT', 'LIST'));
       expect(left).not.toContain('name=echomq:');
       await expectInvariants(server.client(), 'q');
     },
   );
 
-  it.each(['unopened', 'opening'])('lets the process end by itself where no server is: %s', async (way) => {
-    const worker = spawnWorker('test/engine/workers/closer.ts', {
-      args: [`redis://127.0.0.1:${await freePort()}`, way],
-    });
-    await worker.next('closed');
-    expect(await naturalEnd(worker, 1_500)).toBeLessThan(1_000);
-    await expectInvariants(server.client(), 'q');
-  });
+  it.each(['unopened', 'opening'])(
+    'leaves nothing that keeps the process awake where no server is: %s',
+    async (way) => {
+      const worker = spawnWorker('test/engine/workers/closer.ts', {
+        args: [`redis://127.0.0.1:${await freePort()}`, way],
+      });
+      expect((await worker.next('closed')).left).toEqual([]);
+      await naturalEnd(worker);
+      await expectInvariants(server.client(), 'q');
+    },
+  );
 
   it.each(['consumer.close()', 'echo.drain()'])('waits for handlers that %s is waiting for already', async (first) => {
     const echo = await rig.connect();
@@ -73,7 +77,7 @@ describeWithProcess('closing', () => {
     const opening = echo.open();
     const started = performance.now();
     await Promise.all([expect(opening).rejects.toMatchObject({ code: 'ECHO_STATE' }), echo.close()]);
-    expect(performance.now() - started).toBeLessThan(300);
+    expect(performance.now() - started).toBeLessThan(5_000); // not the time in which it may connect
     await echo.close();
     await expectInvariants(server.client(), 'q');
   });
@@ -90,9 +94,10 @@ describeWithProcess('closing', () => {
       await mortal.kill();
       const started = performance.now();
       worker.send({ type: 'end' });
-      await worker.next('closed');
-      expect(performance.now() - started).toBeLessThan(3_000);
-      expect(await naturalEnd(worker, 1_500)).toBeLessThan(1_000);
+      const { left } = await worker.next('closed');
+      expect(performance.now() - started).toBeLessThan(2_000 + MARGIN_MS);
+      expect(left).toEqual([]);
+      await naturalEnd(worker);
       await mortal.restart();
       const client = new Redis(mortal.url);
       await expectInvariants(client, 'q');
@@ -191,7 +196,7 @@ describeWithProcess('closing', () => {
     const lostAt = performance.now();
     proxied.proxy.thaw();
     await until(() => closedAt > 0, { what: 'the close inside the handler' });
-    expect(closedAt - lostAt).toBeLessThan(1_000);
+    expect(closedAt - lostAt).toBeLessThan(4_000); // not the five seconds of the drain
     await expectInvariants(server.client(), 'q');
   });
 

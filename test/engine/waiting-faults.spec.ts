@@ -105,14 +105,15 @@ describe('whoever waits for a job over a bad connection', () => {
     await waited(id);
     const started = performance.now();
     const held = proxy.hold(hashOf('enqueue'));
-    const enqueued = failure(waiting.jobs.enqueueAndWait('q', 'job', undefined, { timeoutMs: 100 }));
+    // Long enough for the job to be on its way on a busy machine too: what is given up before that is not sent.
+    const enqueued = failure(waiting.jobs.enqueueAndWait('q', 'job', undefined, { timeoutMs: 1000 }));
     await held;
     const looking = failure(waiting.jobs.wait('q', id, { timeoutMs: 100 }));
     const elsewhere = failure(waiting.jobs.wait('elsewhere', id, { timeoutMs: 100 }));
     for (const error of await Promise.all([enqueued, looking, elsewhere])) {
       expect(error).toMatchObject({ code: 'ECHO_TIMEOUT', retryable: true });
     }
-    expect(performance.now() - started).toBeLessThan(2_000);
+    expect(performance.now() - started).toBeLessThan(4_000); // not the 5 s that a request may take
     proxy.cut();
     await finish(echo, 'after all');
     expect(await keeping).toBe('after all');
@@ -124,7 +125,7 @@ describe('whoever waits for a job over a bad connection', () => {
     const waiting = await stage.connect({ connection: proxy.url, ...quietly });
     await waiting.jobs.enqueue('other', 'job');
     const held = proxy.hold('\r\nsubscribe\r\n');
-    const error = failure(waiting.jobs.enqueueAndWait('q', 'job', undefined, { timeoutMs: 100 }));
+    const error = failure(waiting.jobs.enqueueAndWait('q', 'job', undefined, { timeoutMs: 1000 }));
     const { release } = await held;
     expect(await error).toMatchObject({ code: 'ECHO_TIMEOUT' });
     release();

@@ -166,6 +166,7 @@ describe('whoever waits for a job', () => {
       jobs.wait('q', id, { timeoutMs: Number.POSITIVE_INFINITY }),
     );
     expect(await late).toMatchObject({ code: 'ECHO_TIMEOUT' });
+    await waited(id); // on a busy machine the first may be late before the server knows of the others
     work.end();
     expect(await Promise.all(waits)).toEqual([7, 7, 7, 7, 7]);
   });
@@ -175,10 +176,10 @@ describe('whoever waits for a job', () => {
     const work = serve(echo);
     const started = performance.now();
     const error = await failure(
-      echo.jobs.enqueueAndWait('q', 'job', { hold: true }, { timeoutMs: 60, keepMs: 60_000 }),
+      echo.jobs.enqueueAndWait('q', 'job', { hold: true }, { timeoutMs: 1000, keepMs: 60_000 }),
     );
-    expect(performance.now() - started).toBeGreaterThanOrEqual(60);
-    expect(error).toMatchObject({ code: 'ECHO_TIMEOUT', message: expect.stringContaining('not ended within 60 ms') });
+    expect(performance.now() - started).toBeGreaterThanOrEqual(1000);
+    expect(error).toMatchObject({ code: 'ECHO_TIMEOUT', message: expect.stringContaining('not ended within 1000 ms') });
     await until(async () => (await channels()) === 0, { what: 'its channel to be given up' });
     work.end();
     await until(async () => (await echo.jobs.counts('q')).metrics.completed === 1, { what: 'the job to end' });

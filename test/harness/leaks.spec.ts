@@ -77,6 +77,20 @@ describe('until', () => {
     await expect(until(() => new Promise(() => {}), { timeoutMs: 10, what: 'godot' })).rejects.toThrow('godot');
   });
 
+  it('goes on for as long as there is progress, and gives up when there is none', async () => {
+    let looks = 0;
+    const eighth = () => {
+      const over = performance.now() + 10;
+      while (performance.now() < over);
+      return ++looks === 8;
+    };
+    const what = 'more than the limit';
+    await until(eighth, { timeoutMs: 20, what, progress: () => looks });
+    expect(looks).toBe(8);
+    looks = 0;
+    await expect(until(eighth, { timeoutMs: 20, what, progress: () => 'none' })).rejects.toThrow(what);
+  });
+
   it('passes on an error of the condition at once', async () => {
     const broken = () => {
       throw new Error('broken');

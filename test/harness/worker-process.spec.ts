@@ -39,6 +39,7 @@ describe('a worker process', () => {
   it('says so when a message does not come in time', async () => {
     const worker = spawnWorker(TALKER);
     await worker.next('ready');
+    await until(() => worker.printed === 'talking\n', { what: 'its output' }); // it comes another way than messages
     await expect(worker.next('echoed', 10)).rejects.toThrow(/said no "echoed" within 10 ms\ntalking/);
   });
 

@@ -36,7 +36,7 @@ class HealthController {
   @Get()
   @HealthCheck()
   check() {
-    return this.health.check([() => this.echomq.isHealthy('echomq', { timeoutMs: 200, stuckAfterMs: 50 })]);
+    return this.health.check([() => this.echomq.isHealthy('echomq', { timeoutMs: 1000, stuckAfterMs: 50 })]);
   }
 }
 
@@ -53,7 +53,7 @@ class BothController {
   @Get()
   @HealthCheck()
   check() {
-    return this.health.check([() => this.echomq.isHealthy(), () => this.audit.isHealthy('audit', { timeoutMs: 200 })]);
+    return this.health.check([() => this.echomq.isHealthy(), () => this.audit.isHealthy('audit', { timeoutMs: 1000 })]);
   }
 }
 
@@ -130,7 +130,7 @@ describeWithProcess('the health indicator', () => {
     server.process.pause();
     const { code, body } = await ask(app);
     server.process.resume();
-    const error = 'ECHO_TIMEOUT: gave up after 200 ms: the server has not answered';
+    const error = 'ECHO_TIMEOUT: gave up after 1000 ms: the server has not answered';
     const echomq = { status: 'down', error, queues: { mail: { ok: false, reasons: [error] } } };
     expect({ code, body }).toEqual({
       code: 503,
@@ -201,7 +201,7 @@ describeWithProcess('the health indicator', () => {
   it('throws for terminus 10, when told to, what that takes for an answer', async () => {
     const app = await serve({ providers: [Mail] });
     const indicator = app.get(EchoMqHealthIndicator);
-    const options = { throwOnDown: true, timeoutMs: 200 };
+    const options = { throwOnDown: true, timeoutMs: 1000 };
     expect(await indicator.isHealthy('mq', options)).toMatchObject({ mq: { status: 'up' } });
     server.process.pause();
     const thrown = await failure(indicator.isHealthy('mq', options));

@@ -71,7 +71,7 @@ describe('the command of the sample', () => {
     const { run, seen, ended } = start('.', '--serve', '--port', '0');
     const [, url] = await until(() => /curl -X POST (http:\S+)/.exec(seen.output), {
       what: 'the curl line',
-      timeoutMs: 15_000,
+      timeoutMs: 60_000, // it compiles its sources first
     });
     const headers = { 'content-type': 'application/json', connection: 'close' };
     const answer = await fetch(url!, { method: 'POST', headers, body: '{"dir": "docs"}' });

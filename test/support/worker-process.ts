@@ -16,8 +16,11 @@ export interface WorkerOptions {
   env?: Record<string, string>;
 }
 
-/** How long a worker may take to answer or to end, in ms, before {@link WorkerProcess.next} and `stop` give up. */
-const PATIENCE_MS = 10_000;
+/**
+ * How long a worker may take to answer or to end, in ms, before {@link WorkerProcess.next} and `stop` give up. It compiles its sources
+ * first: a second on a quiet machine, and many on one that does much else.
+ */
+const PATIENCE_MS = 60_000;
 
 const running = new Set<WorkerProcess>();
 
@@ -71,7 +74,7 @@ export class WorkerProcess {
   /**
    * The oldest unread message of this type; waits for one to come. Messages of other types stay unread.
    *
-   * @throws Error with what the worker printed, when it ends first or nothing comes within `timeoutMs` (default 10,000).
+   * @throws Error with what the worker printed, when it ends first or nothing comes within `timeoutMs` (default 60,000).
    */
   next<T extends WorkerMessage = WorkerMessage>(type: string, timeoutMs = PATIENCE_MS): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -107,7 +110,7 @@ export class WorkerProcess {
   /**
    * SIGTERM, and waits for the worker to end by itself.
    *
-   * @throws Error with what it printed, when it takes more than `timeoutMs` (default 10,000; it is then killed) or exits with a code but 0.
+   * @throws Error with what it printed, when it takes more than `timeoutMs` (default 60,000; it is then killed) or exits with a code but 0.
    */
   async stop(timeoutMs = PATIENCE_MS): Promise<void> {
     this.child.kill('SIGTERM');

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { EchoMq } from '../../../lib/core.js';
 import { until } from '../../support/until.js';
-import { fastClock } from '../fast-clock.js';
+import { fastClock, unlessLate } from '../fast-clock.js';
 import { numbers, quiet, useStage } from '../jobs/stage.js';
 import { listenTo } from './listened.js';
 
@@ -94,7 +94,8 @@ describe('what listening costs', () => {
   });
 
   it('is one command for each queue and ten seconds while nothing happens', async () => {
-    const echo = await stage.connect({ clock: fastClock(20), requestTimeoutMs: 60_000 });
+    const onError = unlessLate((error) => stage.faults.push(error));
+    const echo = await stage.connect({ clock: fastClock(20), requestTimeoutMs: 60_000, onError });
     for (const queue of ['q', 'r']) await echo.bus.listen(queue, () => undefined).ready;
     await stage.control.config('RESETSTAT');
     const said = async () => (await called()).get('set') ?? 0;

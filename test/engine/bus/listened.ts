@@ -24,7 +24,10 @@ export async function listenTo(echo: EchoMq, queue: string): Promise<Listened> {
     events,
     of,
     first: async (name) => (await until(() => of(name)[0], { what: `an event '${name}'` }))!,
-    count: async (name, n) => void (await until(() => of(name).length >= n, { what: `${n} events '${name}'` })),
+    count: async (name, n) => {
+      const progress = () => events.length;
+      await until(() => of(name).length >= n, { what: `${n} events '${name}'`, progress });
+    },
     close,
   };
 }

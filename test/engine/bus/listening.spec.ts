@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 import { defineQueue, type QueueEvent } from '../../../lib/core.js';
 import { describeWithProcess } from '../../support/availability.js';
 import { until } from '../../support/until.js';
-import { fastClock } from '../fast-clock.js';
+import { fastClock, unlessLate } from '../fast-clock.js';
 import { latch, numbers, quiet, useStage } from '../jobs/stage.js';
 import { listenTo } from './listened.js';
 
@@ -197,7 +197,8 @@ describe('listening', () => {
   });
 
   it('goes on after FLUSHALL, once it is said again', async () => {
-    const echo = await stage.connect({ clock: fastClock(20), requestTimeoutMs: 60_000 });
+    const onError = unlessLate((error) => stage.faults.push(error));
+    const echo = await stage.connect({ clock: fastClock(20), requestTimeoutMs: 60_000, onError });
     const producer = await stage.connect();
     const heard = await listenTo(echo, 'q');
     await producer.jobs.enqueue('q', 'before');

@@ -26,6 +26,8 @@ export async function expectBalance(client: Redis | Cluster, queues: readonly st
     left = await unapplied(client, queues);
     return left.length === 0;
   };
-  await until(applied, { what: 'all effects to be applied' }).catch(() => expect(left).toEqual([]));
+  await until(applied, { what: 'all effects to be applied', progress: () => left.length, timeoutMs: 10_000 }).catch(
+    () => expect(left).toEqual([]),
+  );
   await expectInvariantsOf(client, queues);
 }

@@ -84,7 +84,7 @@ describe.each([
     const echo = await stage.connect();
     const diary = new Diary();
     const handlers = { parent: async (job: Job) => (await job.children()).values };
-    diary.serve(worker, ['kids', 'q'], handlers, { leaseMs: 500 }); // a claim may be lost with the connection
+    diary.serve(worker, ['kids', 'q'], handlers, { leaseMs: 1000 }); // a claim may be lost with the connection
     await worker.jobs.enqueueAndWait(kids, 'script is loaded', undefined);
     const lost = proxy.passAndDropReply(wholeHashOf('complete'));
     const { id, children } = await echo.flows.add(
@@ -169,5 +169,5 @@ describe('what one queue owes another', () => {
     await Promise.all(workers.slice(2).map((worker) => worker.kill()));
     await stage.control.del('emq:{kids}:leader');
     diary.serve(echo, ['kids']); // leads the queue from now on
-  }, 120_000);
+  }, 600_000);
 });

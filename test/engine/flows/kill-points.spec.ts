@@ -36,7 +36,7 @@ describeWithProcess('a flow whose workers are killed, at any point', () => {
       expect(points).toBeGreaterThan(8);
       expect(diary.names).toEqual(Array.from({ length: points + 1 }, () => 'root'));
     },
-    5 * MINUTES,
+    15 * MINUTES,
   );
 
   it(
@@ -52,7 +52,7 @@ describeWithProcess('a flow whose workers are killed, at any point', () => {
       expect(points).toBeGreaterThan(3);
       expect(await here.echo.jobs.counts('top')).toMatchObject({ dead: points + 1, awaitingChildren: 0, pending: 0 });
     },
-    5 * MINUTES,
+    15 * MINUTES,
   );
 
   it(
@@ -68,7 +68,7 @@ describeWithProcess('a flow whose workers are killed, at any point', () => {
       });
       expect(points).toBeGreaterThan(12);
     },
-    5 * MINUTES,
+    15 * MINUTES,
   );
 
   it(
@@ -104,6 +104,6 @@ describeWithProcess('a flow whose workers are killed, at any point', () => {
         if (!stopped) return expect(point).toBeGreaterThan(8);
       }
     },
-    5 * MINUTES,
+    15 * MINUTES,
   );
 });

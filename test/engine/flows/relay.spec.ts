@@ -114,7 +114,8 @@ describe('what a queue owes others', () => {
     await until(async () => (await echo.flows.dependencies('q', id)) === 1, { what: 'two to count' });
     await stage.control.del(...(await stage.control.keys('emq:{kids}:*')));
     secondLook();
-    await until(() => diary.names.length === 4, { what: 'both to run again' });
+    // One beat until the second look, and another for a consumer whose place among the hungry was lost too.
+    await until(() => diary.names.length === 4, { what: 'both to run again', timeoutMs: 10_000 });
     await until(async () => (await unapplied(stage.control, ['q', 'kids'])).length === 0, {
       what: 'all to be applied',
     });
@@ -140,6 +141,7 @@ describe('what a queue owes others', () => {
     const complaints: EchoError[] = [];
     const { echo } = await skewed({ onError: (error) => complaints.push(error) });
     await stage.control.set('emq:{stuck}:relayed', 'something else');
+    const started = performance.now();
     const first = numbers(150).map((i) => node('stuck', `${i}`));
     const { id } = await echo.flows.add(node('q', 'blocked', first, kept));
     for (const i of numbers(150)) await echo.flows.add(node('q', `also ${i}`, [node('stuck', `of ${i}`)]));
@@ -149,10 +151,14 @@ describe('what a queue owes others', () => {
     await echo.jobs.wait('q', fine.id);
     expect(diary.names.sort()).toEqual(['a', 'b', 'fine']);
     expect(complaints.map(({ code }) => code)).toContain('EMQTYPE');
-    expect(complaints.length).toBeLessThan(5);
+    // The pauses between them double up to 4 s.
+    expect(complaints.length).toBeLessThan(5 + (performance.now() - started) / 4_000);
     await stage.control.del('emq:{stuck}:relayed');
     await echo.jobs.wait('q', id);
-    await until(() => diary.names.length === 3 + 151 + 300, { what: 'all that was blocked' });
+    await until(() => diary.names.length === 3 + 151 + 300, {
+      what: 'all that was blocked',
+      progress: () => diary.names.length,
+    });
     expect(new Set(diary.names).size).toBe(diary.names.length);
   });
 
@@ -178,7 +184,7 @@ describe('what a queue owes others', () => {
     const closed = worker.close();
     end.open();
     await closed;
-    await echo.jobs.wait('q', id, { timeoutMs: 2_000 });
+    await echo.jobs.wait('q', id, { timeoutMs: 20_000 });
     expect(await stage.control.exists('emq:{kids}:leader')).toBe(0);
   });
 
@@ -212,7 +218,7 @@ describe('what a queue owes others', () => {
     const relaying = await stage.connect({ connection: proxy.url, onError: () => {} });
     const echo = await stage.connect();
     const diary = new Diary();
-    diary.serve(relaying, ['kids'], {}, { leaseMs: 500 }); // a claim may be lost with the connection
+    diary.serve(relaying, ['kids'], {}, { leaseMs: 1000 }); // a claim may be lost with the connection
     diary.serve(echo, ['q']);
     const text = what === 'apply' ? hashOf('apply') : `\r\n${what}\r\n`;
     let lost = 0;

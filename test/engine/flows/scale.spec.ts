@@ -5,9 +5,13 @@ import { numbers } from '../jobs/stage.js';
 import { Diary, node, useFlowStage } from './stage.js';
 
 const CHILDREN = 20_000;
-/** What one step may take of the server. SLOWLOG shows time that passed: a busy machine may have done something else meanwhile. */
+/** What one step may take of the server. */
 const BOUND_MS = 50;
-const DISTURBED = 3;
+/**
+ * SLOWLOG shows time that passed, in which a busy machine may have done something else: now and then, and not for long. A step
+ * that is not bounded takes a second with so many children.
+ */
+const DISTURBED = { share: 0.01, mostMs: 500 };
 const MINUTES = 60_000;
 
 describe('a flow', () => {
@@ -16,9 +20,10 @@ describe('a flow', () => {
     await stage.control.config('SET', 'slowlog-log-slower-than', '5000');
     await stage.control.config('SET', 'slowlog-max-len', '10000');
     await stage.control.slowlog('RESET');
+    await stage.control.config('RESETSTAT');
   });
 
-  /** Commands of ours that took longer than the bound, with the ms they took. */
+  /** Commands of ours that took longer than the bound, more than are to be put down to the machine, with the ms they took. */
   async function tooLong(): Promise<string[]> {
     const entries = (await stage.control.slowlog('GET', 10_000)) as [number, number, number, string[]][];
     const ours = entries.filter(([, , , args]) => /^(evalsha|eval|xrange|xdel|[hs]scan)$/i.test(args[0]!));
@@ -28,8 +33,12 @@ describe('a flow', () => {
         `longest: ${longest.map(([, , us, args]) => `${us / 1000} ms ${args.slice(1, 4)}`).join('; ')}\n`,
       );
     }
-    return ours
-      .filter(([, , us]) => us > BOUND_MS * 1000)
+    const stats = await stage.control.info('commandstats');
+    const calls = Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(stats)?.[1] ?? 0);
+    const slow = ours.filter(([, , us]) => us > BOUND_MS * 1000);
+    const few = slow.length <= 3 + calls * DISTURBED.share;
+    return slow
+      .filter(([, , us]) => !few || us > DISTURBED.mostMs * 1000)
       .map(([, , us, args]) => `${us} us ${args.slice(0, 5).join(' ')}`);
   }
 
@@ -48,14 +57,14 @@ describe('a flow', () => {
       diary.serve(echo, [...new Set(['q', queue])], { parent, child: (job) => job.data }, { concurrency: 200 });
       const children = numbers(CHILDREN).map((data) => ({ queue, name: 'child', data }));
       const { id, children: added } = await echo.flows.add({ queue: 'q', name: 'parent', children });
-      await echo.jobs.wait('q', id, { timeoutMs: 2 * MINUTES });
+      await echo.jobs.wait('q', id, { timeoutMs: 8 * MINUTES });
       expect(diary.count('parent')).toBe(1);
       expect(diary.names).toHaveLength(CHILDREN + 1);
       expect(report).toMatchObject({ outstanding: 0, ignored: {}, failed: {} });
       expect(report!.values).toEqual(Object.fromEntries(added.map((child, i) => [child.id, i])));
-      expect((await tooLong()).slice(DISTURBED)).toEqual([]);
+      expect(await tooLong()).toEqual([]);
     },
-    3 * MINUTES,
+    10 * MINUTES,
   );
 
   it(
@@ -69,9 +78,9 @@ describe('a flow', () => {
       expect(tree.children).toHaveLength(999);
       expect(await echo.jobs.remove('q', id, { tree: true })).toBe('ok');
       expect(await stage.control.keys('emq:*:job:*')).toEqual([]);
-      expect((await tooLong()).slice(DISTURBED)).toEqual([]);
+      expect(await tooLong()).toEqual([]);
     },
-    3 * MINUTES,
+    10 * MINUTES,
   );
 
   it.each([
@@ -106,11 +115,19 @@ describe('a flow', () => {
     };
     diary.serve(echo, ['q', 'kids'], { leaf }, { attempts: 1 });
     const { id, queue } = await echo.flows.add(chain);
-    await until(async () => (await echo.jobs.get(queue as string, id))?.state === 'dead', { what: 'the root to die' });
+    let reached = ''; // it lands level by level, and then falls so
+    const died = async () => {
+      reached = JSON.stringify(await Promise.all(['q', 'kids'].map((each) => echo.jobs.counts(each))));
+      return (await echo.jobs.get(queue as string, id))?.state === 'dead';
+    };
+    await until(died, { what: 'the root to die', progress: () => reached });
     broken = false;
     const [dead] = (await echo.jobs.list('q', 'dead', { limit: 1000 })).jobs.filter(({ name }) => name === 'leaf');
     await echo.jobs.reprocess('q', dead!.id);
-    await until(() => diary.count('498') === 1, { what: 'the root to run', timeoutMs: 20_000 });
+    await until(() => diary.count('498') === 1, {
+      what: 'the root to run',
+      progress: () => diary.names.length,
+    });
     expect(diary.names).toEqual(['leaf', 'leaf', ...numbers(499).map(String)]);
   });
 

@@ -40,14 +40,15 @@ describe('a handler of batches', () => {
     return { batches, consumer };
   };
   const named = (...names: string[]) => names.map((name) => ({ name, opts: { keepMs: 60_000 } }));
-  const settled = async ({ jobs }: EchoMq, n: number) =>
-    until(
-      async () => {
-        const { dead, metrics } = await jobs.counts('q');
-        return metrics.completed + dead >= n;
-      },
-      { what: `${n} jobs to settle` },
-    );
+  const settled = async ({ jobs }: EchoMq, n: number) => {
+    let ended = 0;
+    const all = async () => {
+      const { dead, metrics } = await jobs.counts('q');
+      ended = metrics.completed + dead;
+      return ended >= n;
+    };
+    await until(all, { what: `${n} jobs to settle`, progress: () => ended });
+  };
   const statesOf = ({ jobs }: EchoMq, ids: readonly { id: string }[]) =>
     Promise.all(ids.map(async ({ id }) => (await jobs.get('q', id))?.state));
 
@@ -299,7 +300,7 @@ describe('a handler of batches', () => {
 
   it('gets no more than so many, and each job once, however many there are', async () => {
     const echo = await stage.connect();
-    const { batches } = serve(echo, { size: 50, waitMs: 5 }, undefined, { concurrency: 120 });
+    const { batches } = serve(echo, { size: 50, waitMs: 500 }, undefined, { concurrency: 120 });
     const names = numbers(5000).map(String);
     await echo.jobs.enqueueMany(
       'q',

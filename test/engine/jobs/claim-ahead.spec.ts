@@ -25,7 +25,7 @@ describe('claim-ahead', () => {
       'q',
       numbers(WARM).map(() => ({ name: 'warm' })),
     );
-    await until(() => ran.length === WARM, { what: 'the warm-up' });
+    await until(() => ran.length === WARM, { what: 'the warm-up', progress: () => ran.length });
     await hungry(stage.control, 'q');
     ran.length = 0;
     return { echo, gate, started, ran, consumer };
@@ -57,7 +57,7 @@ describe('claim-ahead', () => {
     const other = await stage.connect();
     const ran: Job[] = [];
     other.consume('q', {}, (job) => void ran.push(job));
-    await until(() => ran.length === 10, { timeoutMs: 2000, what: 'the other process to run them' });
+    await until(() => ran.length === 10, { what: 'the other process to run them' });
     expect(ran.map(({ name }) => name)).toEqual(numbers(10).map((i) => `fast ${i}`));
     expect(ran.every(({ attempt }) => attempt === 1)).toBe(true);
     gate.open();
@@ -74,7 +74,7 @@ describe('claim-ahead', () => {
       ran.push(job);
       if (ran.length % 20 === 0) await quiet(other, 'q', 10);
     });
-    await until(() => ran.length === 400, { timeoutMs: 5000, what: 'the other process to run them' });
+    await until(() => ran.length === 400, { what: 'the other process to run them', progress: () => ran.length });
     expect(Math.max(...ran.map(({ attempts }) => attempts))).toBeLessThanOrEqual(3);
     gate.open();
     await until(async () => (await echo.jobs.counts('q')).metrics.completed === WARM + 401, { what: 'the slow one' });
@@ -90,7 +90,7 @@ describe('claim-ahead', () => {
     await started.opened;
     await release;
     gate.open();
-    await until(() => ran.length === 401, { what: 'all' });
+    await until(() => ran.length === 401, { what: 'all', progress: () => ran.length });
     expect(ran.map(({ name }) => name)).toEqual(['slow', ...numbers(400).map((i) => `fast ${i}`)]);
   });
 
@@ -108,7 +108,7 @@ describe('claim-ahead', () => {
       'q',
       numbers(WARM).map(() => ({ name: 'warm' })),
     );
-    await until(() => ran.length === WARM, { what: 'the warm-up' });
+    await until(() => ran.length === WARM, { what: 'the warm-up', progress: () => ran.length });
     await hungry(stage.control, 'q');
     ran.length = 0;
     await behindASlowOne(echo, 10);
@@ -151,7 +151,7 @@ describe('claim-ahead', () => {
       'q',
       numbers(WARM).map(() => ({ name: 'warm' })),
     );
-    await until(() => ran === WARM, { what: 'the warm-up' });
+    await until(() => ran === WARM, { what: 'the warm-up', progress: () => ran });
     await behindASlowOne(echo, 10);
     await started.opened;
     expect(await echo.jobs.counts('q')).toMatchObject({ active: 1, pending: 10 });

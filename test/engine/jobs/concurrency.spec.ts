@@ -31,8 +31,8 @@ describe('concurrency', () => {
         numbers(total).map((n) => ({ name: 'a', data: n })),
       );
       await until(async () => (await echo.jobs.counts('q')).metrics.completed === total, {
-        timeoutMs: 15_000,
         what: 'all',
+        progress: () => started.length,
       });
       expect(most).toBeLessThanOrEqual(concurrency);
       expect(consumer.active).toBe(0);
@@ -66,7 +66,7 @@ describe('concurrency', () => {
       const results = await Promise.all(numbers(10).map(() => producer.jobs.enqueue('q', 'a')));
       minted.push(...results.map(({ id }) => id));
     }
-    await until(() => started.length === 1000, { what: 'all' });
+    await until(() => started.length === 1000, { what: 'all', progress: () => started.length });
     expect(started).toEqual(minted);
   });
 
@@ -83,7 +83,7 @@ describe('concurrency', () => {
         'q',
         numbers(3000).map((n) => ({ name: 'a', data: n })),
       );
-      await until(() => started.length >= 3000, { what: 'all' });
+      await until(() => started.length >= 3000, { what: 'all', progress: () => started.length });
       expect(started).toEqual(numbers(3000));
     },
   );
@@ -99,7 +99,7 @@ describe('concurrency', () => {
       'q',
       numbers(3000).map((n) => ({ name: 'a', data: n })),
     );
-    await until(() => started.length >= 3000, { timeoutMs: 10_000, what: 'all' });
+    await until(() => started.length >= 3000, { what: 'all', progress: () => started.length });
     expect(started).toEqual(numbers(3000));
   });
 
@@ -129,9 +129,11 @@ describe('concurrency', () => {
     const echo = await stage.connect();
     let running = 0;
     let most = 0;
+    let ran = 0;
     const options = { concurrency: 4, attempts: 3, backoff: { type: 'fixed' as const, delayMs: 0 } };
     echo.consume('q', options, async (job: Job<number>) => {
       most = Math.max(most, ++running);
+      ran += 1;
       await new Promise((next) => setImmediate(next));
       running -= 1;
       if (job.data % 2 && job.attempt < 3) throw new Error('again');
@@ -140,7 +142,10 @@ describe('concurrency', () => {
       'q',
       numbers(400).map((n) => ({ name: 'a', data: n })),
     );
-    await until(async () => (await echo.jobs.counts('q')).metrics.completed === 400, { what: 'all' });
+    await until(async () => (await echo.jobs.counts('q')).metrics.completed === 400, {
+      what: 'all',
+      progress: () => ran,
+    });
     expect(most).toBe(4);
     expect((await echo.jobs.counts('q')).metrics).toMatchObject({ retried: 400, failed: 0 });
   });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { type ConsumerOptions, EchoMq, type EchoMqOptions, type EnqueueOptions } from '../../../lib/core.js';
 import { until } from '../../support/until.js';
+import { rareBeats } from '../fast-clock.js';
 import { failure, latch, numbers, useStage } from './stage.js';
 
 const HELD = { type: 'fixed', delayMs: 60_000 } as const;
@@ -71,7 +72,7 @@ describe('options of a consumer', () => {
   });
 
   it('a second consumer of a queue in one process is refused; after the first has closed it is welcome', async () => {
-    const echo = await stage.connect();
+    const echo = await stage.connect({ clock: rareBeats() });
     const ran: string[] = [];
     const first = echo.consume('q', {}, () => void ran.push('first'));
     expect(() => echo.consume('q', {}, () => undefined)).toThrow(
@@ -80,7 +81,7 @@ describe('options of a consumer', () => {
     await first.close();
     echo.consume('q', {}, () => void ran.push('second'));
     await echo.jobs.enqueue('q', 'a');
-    await until(() => ran.length === 1, { timeoutMs: 1000, what: 'the job' });
+    await until(() => ran.length === 1, { what: 'the job' });
     expect(ran).toEqual(['second']);
   });
 

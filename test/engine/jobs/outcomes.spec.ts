@@ -155,7 +155,7 @@ describe('a handler that throws', () => {
       });
       const failed = failuresOf(consumer);
       const landed = await echo.jobs.enqueueMany('q', [{ name: 'sync' }, { name: 'async' }, { name: 'fine' }]);
-      await until(async () => (await echo.jobs.counts('q')).dead === 2, { timeoutMs: 2000, what: 'two deaths' });
+      await until(async () => (await echo.jobs.counts('q')).dead === 2, { what: 'two deaths' });
       for (const { id } of landed.slice(0, 2)) {
         const row = (await echo.jobs.get('q', id))!;
         expect(row.lastError).toMatch(reads);
@@ -209,7 +209,7 @@ describe('a handler that throws', () => {
         const { dead, metrics } = await echo.jobs.counts('q');
         return dead === 1 && metrics.completed === 1;
       },
-      { timeoutMs: 2000, what: 'a death and a completion' },
+      { what: 'a death and a completion' },
     );
   });
 
@@ -332,7 +332,7 @@ describe('Discard and Snooze', () => {
         'q',
         ['a', 'b', 'spoiled', 'c', 'd'].map((name) => ({ name })),
       );
-      await until(() => ended.size === 5, { timeoutMs: 2000, what: 'all to end' });
+      await until(() => ended.size === 5, { what: 'all to end' });
       for (const name of ['a', 'b', 'c', 'd']) expect(ended.get(name)).toBe('completed');
       expect(ended.get('spoiled')).toBe('dead');
     },

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { type Codec, type EchoError, type Job, jsonCodec, Snooze } from '../../../lib/core.js';
 import { until } from '../../support/until.js';
 import { listenTo } from '../bus/listened.js';
+import { fastClock } from '../fast-clock.js';
 import { latch, numbers, quiet, useStage } from './stage.js';
 
 describe('the progress of a job', () => {
@@ -28,7 +29,7 @@ describe('the progress of a job', () => {
   });
 
   it('goes out at most once in 200 ms, and the latest value arrives', async () => {
-    const echo = await stage.connect();
+    const echo = await stage.connect({ clock: fastClock(1 / 5) }); // a second, or a busy machine could not keep within it
     const heard = await listenTo(echo, 'q');
     const gate = latch();
     const times: number[] = [];
@@ -43,7 +44,7 @@ describe('the progress of a job', () => {
     await heard.count('progress', 2);
     // What was said in one turn is one report, and what came before the time was over another.
     expect(heard.of('progress').map(({ value }) => value)).toEqual([1_000, 2_000]);
-    expect(times[1]! - times[0]!).toBeGreaterThan(150);
+    expect(times[1]! - times[0]!).toBeGreaterThan(750);
     gate.open();
     await heard.first('completed');
     expect(heard.of('progress')).toHaveLength(2);

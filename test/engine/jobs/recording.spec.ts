@@ -8,7 +8,9 @@ const STREAM = 'emq:{q}:stream:completions';
 
 /** Consumes until so many jobs have settled, then no more; handlers answer their data, those called `fails` throw. */
 async function settled(echo: EchoMq, total: number, options: ConsumerOptions): Promise<void> {
+  let ran = 0;
   const consumer = echo.consume('q', { attempts: 1, concurrency: 20, ...options }, (job: Job) => {
+    ran += 1;
     if (job.name === 'fails') throw new Error('boom');
     return job.data;
   });
@@ -16,7 +18,7 @@ async function settled(echo: EchoMq, total: number, options: ConsumerOptions): P
     const { metrics } = await echo.jobs.counts('q');
     return metrics.completed + metrics.failed >= total;
   };
-  await until(over, { what: 'all to settle', timeoutMs: 20_000 });
+  await until(over, { what: 'all to settle', progress: () => ran });
   await consumer.close();
 }
 
@@ -125,8 +127,16 @@ describe('recording', () => {
   it('keeps all for Infinity, about 10,000 for true', async () => {
     const echo = await stage.connect();
     await enqueue(echo, 10_500);
-    const all = echo.consume('q', { concurrency: 500, record: Number.POSITIVE_INFINITY }, () => 'r');
-    await until(async () => (await echo.jobs.counts('q')).metrics.completed === 10_500, { what: 'all' });
+    let ran = 0;
+    const options = { concurrency: 500, record: Number.POSITIVE_INFINITY };
+    const all = echo.consume('q', options, () => {
+      ran += 1;
+      return 'r';
+    });
+    await until(async () => (await echo.jobs.counts('q')).metrics.completed === 10_500, {
+      what: 'all',
+      progress: () => ran,
+    });
     await all.close();
     expect(await stage.control.xlen(STREAM)).toBe(10_500);
     await enqueue(echo, 1);

@@ -67,7 +67,10 @@ describe('reprocessMany', () => {
       throw new Error('again');
     });
     expect(await echo.jobs.reprocessMany('q', { fresh: true })).toBe(1500);
-    await until(async () => (await echo.jobs.counts('q')).dead === 1500, { what: 'all to die again' });
+    await until(async () => (await echo.jobs.counts('q')).dead === 1500, {
+      what: 'all to die again',
+      progress: () => ran,
+    });
     expect(ran).toBe(1500);
   });
 

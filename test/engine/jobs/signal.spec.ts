@@ -46,7 +46,7 @@ describe('the signal of a job', () => {
     const { id } = await echo.jobs.enqueue('q', 'a');
     await started.opened;
     expect(await other.jobs.cancel('q', id)).toBe('stopping');
-    await until(() => failed.length === 1, { timeoutMs: 1000, what: 'the end' });
+    await until(() => failed.length === 1, { what: 'the end' });
     expect(failed).toEqual(['cancelled dead']);
     expect(await other.jobs.get('q', id)).toMatchObject({ state: 'dead', attempts: 1, lastError: 'cancelled' });
   });
@@ -99,7 +99,7 @@ describe('the signal of a job', () => {
     const { id } = await echo.jobs.enqueue('q', 'a');
     await started.opened;
     await stage.control.hset(`emq:{q}:job:${id}`, 'cancel', 1); // what cancel writes; nothing is said
-    await until(() => reasons.length === 1, { timeoutMs: 2000, what: 'the renewal to tell' });
+    await until(() => reasons.length === 1, { what: 'the renewal to tell' });
     expect(reasons).toEqual(['cancelled']);
   });
 
@@ -136,8 +136,11 @@ describe('the signal of a job', () => {
     consumer.on('failed', () => ended.push('failed'));
     const { id } = await echo.jobs.enqueue('q', 'a');
     await started.opened;
-    await stage.control.zadd('emq:{q}:active', 1, id); // as if the lease had lapsed
-    await until(async () => (await other.jobs.reap('q')).requeued === 1 || reasons.length, { what: 'a reap' });
+    const reaped = async () => {
+      await stage.control.zadd('emq:{q}:active', 'XX', 1, id); // as if the lease had lapsed; it may be renewed meanwhile
+      return (await other.jobs.reap('q')).requeued === 1 || reasons.length;
+    };
+    await until(reaped, { what: 'a reap' });
     const [taken] = await other.jobs.claim('q', { leaseMs: 60_000 });
     await until(() => reasons.length === 1, { what: 'the signal' });
     expect(reasons).toEqual(['lease_lost']);
@@ -207,7 +210,7 @@ describe('cancel, seen from the handlers', () => {
     expect(await other.jobs.cancel('q', id)).toBe('stopping');
     await quiet(other, 'q');
     connection.toClient.setShut(false);
-    await until(async () => (await other.jobs.get('q', id))!.state === 'dead', { timeoutMs: 1000, what: 'the end' });
+    await until(async () => (await other.jobs.get('q', id))!.state === 'dead', { what: 'the end' });
     expect(ran).toBe(0);
   });
 
@@ -265,7 +268,7 @@ describe('cancel, seen from the handlers', () => {
       'q',
       numbers(2000).map(() => ({ name: 'warm' })),
     );
-    await until(() => ran === 2000, { what: 'the warm-up' });
+    await until(() => ran === 2000, { what: 'the warm-up', progress: () => ran });
     await hungry(stage.control, 'q');
     return { echo, other, warm };
   }

@@ -72,7 +72,7 @@ describe('a key of another type (C150)', () => {
     }
     await stage.control.del('emq:{q}:pending');
     await echo.jobs.enqueue('q', 'a');
-    await until(() => ran.length === 1, { timeoutMs: 1000, what: 'the job' });
+    await until(() => ran.length === 1, { timeoutMs: 2000, what: 'the job, before a beat finds it' });
   });
 
   it('in the place of one row costs nobody else of the same claim anything', async () => {

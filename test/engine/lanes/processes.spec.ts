@@ -163,6 +163,6 @@ describeWithProcess('lanes served by several processes, some of which are killed
       expect(await stage.control.get('emq:{q}:lanes:total')).toBe('0');
       await crew.closeAll();
     },
-    90_000,
+    600_000,
   );
 });

@@ -86,15 +86,17 @@ describeWithProcess('processes that serve lanes', () => {
       await lanes.configureDefault('q', { cap: null });
       for (const each of LANES) await lanes.resume('q', each);
       for (const group of ['g', 'h']) await lanes.resumeGroup('q', group);
+      let left = 0;
       const idle = async () => {
         await look();
         const { pending, active, scheduled } = await jobs.counts('q');
-        return pending + active + scheduled === 0;
+        left = pending + active + scheduled;
+        return left === 0;
       };
-      await until(idle, { what: 'all jobs to end', timeoutMs: 10_000 });
+      await until(idle, { what: 'all jobs to end', progress: () => left });
       await crew.closeAll();
     },
-    60_000,
+    600_000,
   );
 
   it.each([null, 3])('are all woken by a burst over lanes (queue-wide concurrency: %s of each)', async (each) => {
@@ -103,12 +105,15 @@ describeWithProcess('processes that serve lanes', () => {
     await Promise.all(numbers(size).map((n) => lanes.configure('q', `lane ${n}`, { cap: 3 })));
     if (each !== null) await jobs.limit('q', { concurrency: size * each });
     const crew = await Crew.start(stage.server.url, stage.control, size, { concurrency: 3, claimAhead: false });
-    const items = numbers(20).map((n) => ({ name: 'job', data: { ms: 800 }, opts: { lane: `lane ${n % size}` } }));
+    const items = numbers(20).map((n) => ({ name: 'job', data: { ms: 2000 }, opts: { lane: `lane ${n % size}` } }));
     await jobs.enqueueMany('q', items);
     // The jobs of those who were woken first still run when the last one is.
     const active = async () => (await stage.control.zcard('emq:{q}:active')) === size * 3;
     await until(active, { what: 'all places to be taken' });
-    await until(async () => (await jobs.counts('q')).metrics.completed === 20, { what: 'the end of all' });
+    await until(async () => (await jobs.counts('q')).metrics.completed === 20, {
+      what: 'the end of all',
+      timeoutMs: 20_000,
+    });
     await crew.closeAll();
   });
 });

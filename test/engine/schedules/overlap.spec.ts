@@ -7,7 +7,8 @@ import { Gates } from '../gates.js';
 import { serverMs, useStage } from '../jobs/stage.js';
 
 const WORKER = 'test/engine/workers/consumer.ts';
-const PROMPT_MS = 400;
+/** Far more than it takes, and still before the second beat, after 3 s. */
+const PROMPT_MS = 1500;
 
 describeWithProcess('while the last job of a schedule has not ended', () => {
   const stage = useStage();

@@ -4,7 +4,14 @@ import { EchoMq } from '../../../lib/core.js';
 const [url, way] = process.argv.slice(2) as [string, string];
 
 const echo = EchoMq.create({ connection: url, onError: () => {} });
-const say = (type: string) => new Promise<void>((resolve) => process.send?.({ type }, () => resolve()));
+const say = (message: object) => new Promise<void>((resolve) => process.send?.(message, () => resolve()));
+
+/** What would keep this process awake, a few turns later: sockets close in turns of their own. */
+async function left(): Promise<string[]> {
+  const awake = () => process.getActiveResourcesInfo().filter((kind) => /^(Timeout|Immediate|TCP|TLS)/.test(kind));
+  for (let turn = 0; turn < 1_000 && awake().length > 0; turn++) await new Promise((next) => setImmediate(next));
+  return awake();
+}
 
 async function closing(): Promise<void> {
   if (way === 'unopened') return echo.close();
@@ -29,5 +36,5 @@ async function closing(): Promise<void> {
 }
 
 await closing();
-await say('closed');
+await say({ type: 'closed', left: await left() });
 process.disconnect();

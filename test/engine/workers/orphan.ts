@@ -15,6 +15,8 @@ const told = (type: string) =>
   });
 const say = (type: string) => new Promise<void>((resolve) => process.send?.({ type }, () => resolve()));
 
+const awake = () => process.getActiveResourcesInfo().filter((kind) => /^(Timeout|TCP|TLS)/.test(kind));
+
 echo.consume('q', {}, async () => {
   await say('started');
   await told('end');
@@ -23,5 +25,5 @@ await told('close');
 const closed = echo.close();
 await say('closing');
 await closed;
-await say('closed');
+await new Promise<void>((resolve) => process.send?.({ type: 'closed', left: awake() }, () => resolve()));
 process.disconnect();

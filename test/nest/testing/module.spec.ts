@@ -223,6 +223,7 @@ describe('EchoMqTestingModule', () => {
       }
       const { kit, jobs } = await kits.boot({ providers: [Slow] }, {}, { autoStart: true });
       await jobs.enqueueMany('slow', [{ name: 'x' }, { name: 'y' }]);
+      await until(async () => (await jobs.counts('slow')).active === 1, { what: 'the first job to start' });
       const error = await failure(kit.idle({ timeoutMs: 300 }));
       expect(error.message).toBe("not idle after 300 ms: queue 'slow' has 1 pending, 1 active");
       open();

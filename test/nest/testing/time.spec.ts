@@ -5,10 +5,11 @@ import { useServer } from '../../support/server.js';
 import { failure } from '../apps.js';
 import { useKits } from './kits.js';
 
-const HOUR = 3_600_000;
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
 let ran: string[] = [];
 
-@Processor('clock', { backoff: { type: 'fixed', delayMs: 10_000 } })
+@Processor('clock', { backoff: { type: 'fixed', delayMs: 10 * MINUTE } })
 class Clockwork {
   private snoozed = 0;
 
@@ -22,7 +23,7 @@ class Clockwork {
   @OnJob('later')
   async later({ data }: Job<string>): Promise<void> {
     ran.push(data);
-    await this.jobs.enqueue('clock', 'note', `after ${data}`, { delayMs: 1000 });
+    await this.jobs.enqueue('clock', 'note', `after ${data}`, { delayMs: MINUTE });
   }
 
   @OnJob('fail')
@@ -35,7 +36,7 @@ class Clockwork {
   snooze({ data }: Job<string>): void {
     ran.push(data);
     this.snoozed += 1;
-    if (this.snoozed < 3) throw new Snooze(5000);
+    if (this.snoozed < 3) throw new Snooze(5 * MINUTE);
   }
 }
 
@@ -51,15 +52,15 @@ describe('kit.advance()', () => {
   it('lets time pass: what is due then is pending, the rest waits so much less, in its order', async () => {
     const { kit, jobs } = await boot();
     for (const [data, delayMs] of [
-      ['c', 90_000],
-      ['a', 30_000],
-      ['b', 60_000],
+      ['c', 90 * MINUTE],
+      ['a', 30 * MINUTE],
+      ['b', 60 * MINUTE],
     ] as const) {
       await jobs.enqueue('clock', 'note', data, { delayMs });
     }
     const before = await kit.enqueued('clock');
-    expect(await kit.advance(29_000)).toBe(0);
-    expect(await kit.advance(2000)).toBe(1);
+    expect(await kit.advance(29 * MINUTE)).toBe(0);
+    expect(await kit.advance(2 * MINUTE)).toBe(1);
     expect(ran).toEqual([]);
     const after = await kit.enqueued('clock');
     expect(after.map(({ data, state }) => [data, state])).toEqual([
@@ -67,10 +68,10 @@ describe('kit.advance()', () => {
       ['b', 'scheduled'],
       ['c', 'scheduled'],
     ]);
-    expect(before[1]!.runAt!.getTime() - after[1]!.runAt!.getTime()).toBe(31_000);
+    expect(before[1]!.runAt!.getTime() - after[1]!.runAt!.getTime()).toBe(31 * MINUTE);
     expect(await kit.drain()).toMatchObject({ completed: 1 });
-    expect(await kit.advance(30_000)).toBe(1);
-    expect(await kit.advance(30_000)).toBe(1);
+    expect(await kit.advance(30 * MINUTE)).toBe(1);
+    expect(await kit.advance(30 * MINUTE)).toBe(1);
     await kit.drain();
     // Due together, they are claimed as ever: by priority, then in mint order.
     expect(ran).toEqual(['a', 'c', 'b']);
@@ -81,9 +82,9 @@ describe('kit.advance()', () => {
     await jobs.enqueue('clock', 'fail', 'f');
     await jobs.enqueue('clock', 'snooze', 's');
     await kit.drain();
-    expect(await kit.advance(9000)).toBe(1);
+    expect(await kit.advance(9 * MINUTE)).toBe(1);
     await kit.drain();
-    expect(await kit.advance(1000)).toBe(1);
+    expect(await kit.advance(MINUTE)).toBe(1);
     await kit.drain();
     expect(ran).toEqual(['f 1', 's', 's', 'f 2']);
   });
@@ -134,7 +135,7 @@ describe('kit.drain({ scheduled: true })', () => {
   it('runs jobs at their times, the earliest first, and what they enqueue at its own', async () => {
     const { kit, jobs } = await boot();
     await jobs.enqueue('clock', 'note', 'hour', { delayMs: HOUR });
-    await jobs.enqueue('clock', 'later', 'minute', { delayMs: 60_000 });
+    await jobs.enqueue('clock', 'later', 'minute', { delayMs: 10 * MINUTE });
     await jobs.enqueue('clock', 'later', 'now');
     expect(await kit.drain({ scheduled: true })).toMatchObject({ completed: 5 });
     expect(ran).toEqual(['now', 'after now', 'minute', 'after minute', 'hour']);
@@ -142,9 +143,9 @@ describe('kit.drain({ scheduled: true })', () => {
 
   it('keeps the order of retries and other jobs as time would', async () => {
     const { kit, jobs } = await boot();
-    await jobs.enqueue('clock', 'fail', 'f', { delayMs: 20_000 });
-    await jobs.enqueue('clock', 'note', 'at 25', { delayMs: 25_000 });
-    await jobs.enqueue('clock', 'note', 'at 35', { delayMs: 35_000 });
+    await jobs.enqueue('clock', 'fail', 'f', { delayMs: 20 * MINUTE });
+    await jobs.enqueue('clock', 'note', 'at 25', { delayMs: 25 * MINUTE });
+    await jobs.enqueue('clock', 'note', 'at 35', { delayMs: 35 * MINUTE });
     expect(await kit.drain({ scheduled: true })).toMatchObject({ completed: 2, failed: 2, dead: 1 });
     expect(ran).toEqual(['f 1', 'at 25', 'f 2', 'at 35', 'f 3']);
   });
@@ -152,7 +153,7 @@ describe('kit.drain({ scheduled: true })', () => {
   it('runs under recursive: false each job once that was there, by its time', async () => {
     const { kit, jobs } = await boot();
     await jobs.enqueue('clock', 'note', 'b', { delayMs: HOUR });
-    await jobs.enqueue('clock', 'later', 'a', { delayMs: 60_000 });
+    await jobs.enqueue('clock', 'later', 'a', { delayMs: 30 * MINUTE });
     await jobs.enqueue('clock', 'fail', 'f');
     expect(await kit.drain({ scheduled: true, recursive: false })).toMatchObject({ completed: 2, failed: 1 });
     expect(ran).toEqual(['f 1', 'a', 'b']);

@@ -79,7 +79,7 @@ describe('lanes that somebody has written to by hand', () => {
           });
         }
       }
-    }, 60_000);
+    }, 600_000);
   }
 
   const OTHERS = ['lane:x', 'lanestate:x', `lane:${G}`, `lanestate:${G}`, 'lanegroup:g', 'lanegroupstate:g'];
