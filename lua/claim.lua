@@ -5,8 +5,9 @@
 -- Answers flat id, payload, attempts per job, with an epoch also uncharged; empty when nothing is claimable or paused.
 -- A process that got fewer than it asked for is registered as hungry in the same step; otherwise, if jobs remain, the
 -- next hungry process is woken. A head without a row is dropped: one ends a single claim, up to 100 a counted one.
--- Cost: per job one HMGET, one HSET; per call one ZPOPMIN, one ZADD. Per lane that gives a job some ten commands more.
+-- Cost: per job one HMGET, one HSET; per call one ZPOPMIN (of many a ZRANGE and a ZREMRANGEBYRANK), one ZADD. Per lane that gives a job some ten commands more.
 local pending, active, base = KEYS[1], KEYS[2], KEYS[3]
+local FEW = 8
 local lease = int(ARGV[1] or '', 1, MAX_INT)
 local wanted = ARGV[2] and ARGV[2] ~= '' and int(ARGV[2], 1, 500)
 local single = not ARGV[2] or ARGV[2] == ''
@@ -55,14 +56,18 @@ if not paused then
   if laned and the_line(base).bring_back() == 0 then call('ZREM', base .. 'lanes', QUEUE_HELD) end -- likewise
   while got < most do
     local asked = most - got
-    local popped, lanes_of, step = nil, nil, 2
+    local popped, lanes_of, step = nil, nil, 1
     if laned then
       popped, lanes_of = the_line(base).take(asked)
-      step = 1
+    elseif asked < FEW then
+      popped, step = redis.pcall('ZPOPMIN', pending, asked), 2
     else
-      popped = redis.pcall('ZPOPMIN', pending, asked)
-      if popped.err then return mistyped('zset', pending) or popped end -- the first write, and it has written nothing
+      -- The scores that ZPOPMIN tells as well cost more than a second command.
+      popped = redis.pcall('ZRANGE', pending, 0, asked - 1)
+      if not popped.err then call('ZREMRANGEBYRANK', pending, 0, asked - 1) end
     end
+    -- the first write, or what comes before it: nothing has been written
+    if popped.err then return mistyped('zset', pending) or popped end
     for i = 1, #popped, step do
       local id = popped[i]
       local row = rows .. id
@@ -73,24 +78,25 @@ if not paused then
         if lanes_of then the_line(base).ghost(lanes_of[i]) end
       else
         local before = r[2] or '0'
-        local attempts = spelt[before]
-        if not attempts then
-          attempts = spell((tonumber(before) or 0) + 1)
-          spelt[before] = attempts
+        local attempts = (tonumber(before) or 0) + 1
+        local text = spelt[attempts]
+        if not text then
+          text = spell(attempts)
+          spelt[attempts] = text
         end
-        call('HSET', row, 'attempts', attempts, 'state', 'active', 'lease_epoch', stored)
+        call('HSET', row, 'attempts', text, 'state', 'active', 'lease_epoch', stored)
         local n = got * width
         answer[n + 1] = id
         answer[n + 2] = r[1] or ''
         answer[n + 3] = attempts
-        if with_epoch then answer[n + 4] = r[3] or '0' end
+        if with_epoch then answer[n + 4] = r[3] and number_of(r[3], 0) or 0 end
         leases[2 * got + 1] = deadline
         leases[2 * got + 2] = id
         got = got + 1
         if lanes_of and lanes_of[i].name ~= '' then
           in_lanes[#in_lanes + 1], in_lanes[#in_lanes + 2] = id, lanes_of[i].name
         end
-        if heard then report(base, 'active', id, attempts) end
+        if heard then report(base, 'active', id, text) end
       end
     end
     if #popped < step * asked or single or ghosts >= 100 then break end

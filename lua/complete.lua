@@ -34,7 +34,7 @@ for i = 2, #ARGV, 4 do
     -- an earlier item of this call has settled it: the row is gone, or done
     if ARGV[earlier + 2] ~= '0' or call('HGET', row, 'awaited') then code = ARGV[earlier + 1] == token and 1 or -1 end
   else
-    local r = read('HMGET', row, 'attempts', 'lease_epoch', 'state', 'parent', 'flow', 'awaited', 'parent_queue')
+    local r = read('HMGET', row, 'attempts', 'lease_epoch', 'state', 'parent', 'flow', 'awaited')
     if not r.err then
       code = holder(token, row, r)
       if code > 0 then
@@ -53,7 +53,7 @@ for i = 2, #ARGV, 4 do
           family, tied = family or flows(base, record, now), tied or {}
           awaited[i] = r[6] and tonumber(keep) < AWAITED_MS
           tied[#tied + 1], r.item = r, i
-          if r[7] then r.policy = call('HGET', row, 'parent_policy') end
+          if r[4] then r[7], r.policy = unpack(call('HMGET', row, 'parent_queue', 'parent_policy')) end
         end
         if record > 0 then recorded[#recorded + 1] = { id, r[1], ARGV[i + 3] } end
       elseif r[3] == 'done' then

@@ -14,7 +14,7 @@ describeTransition('claim', (table) => {
   table.it('gives out the head under a lease', {
     given: (queue) => queue.pending(A, { payload: 'work' }),
     call: [30_000],
-    answer: [A, 'work', '1'],
+    answer: [A, 'work', 1],
     changes: { pending: gone, active: zset([A, lease]), [job(A)]: fields(CLAIMED) },
   });
 
@@ -25,7 +25,7 @@ describeTransition('claim', (table) => {
       await queue.pending(B);
     },
     call: [30_000],
-    answer: [B, 'p', '1'],
+    answer: [B, 'p', 1],
     changes: { pending: zset([C, 0], [A, 5]), active: zset([B, lease]), [job(B)]: fields(CLAIMED) },
   });
 
@@ -36,7 +36,7 @@ describeTransition('claim', (table) => {
       await queue.pending(C);
     },
     call: [30_000, 2],
-    answer: [B, 'p', '8', C, 'p', '1'],
+    answer: [B, 'p', 8, C, 'p', 1],
     changes: {
       pending: zset([A, 5]),
       active: zset([B, lease], [C, lease]),
@@ -51,7 +51,7 @@ describeTransition('claim', (table) => {
       await queue.pending(B, { attempts: 4, uncharged: 3, lease_epoch: 'old.1' });
     },
     call: [30_000, 5, RUN],
-    answer: [A, 'p', '1', '0', B, 'p', '5', '3'],
+    answer: [A, 'p', 1, 0, B, 'p', 5, 3],
     changes: {
       pending: gone,
       active: zset([A, lease], [B, lease]),
@@ -63,14 +63,14 @@ describeTransition('claim', (table) => {
   table.it('takes over a lapsed job, whose former token is then outgrown', {
     given: (queue) => queue.lapsed(A),
     call: [30_000, 1],
-    answer: [A, 'p', '2'],
+    answer: [A, 'p', 2],
     changes: { pending: gone, active: zset([A, lease]), [job(A)]: fields({ ...CLAIMED, attempts: '2' }) },
   });
 
   table.it('keeps the longest lease within the numbers that a score holds exactly', {
     given: (queue) => queue.pending(A),
     call: [String(Number.MAX_SAFE_INTEGER)],
-    answer: [A, 'p', '1'],
+    answer: [A, 'p', 1],
     changes: { pending: gone, active: zset([A, Number.MAX_SAFE_INTEGER]), [job(A)]: fields(CLAIMED) },
   });
 
@@ -86,14 +86,14 @@ describeTransition('claim', (table) => {
   table.it('registers the process as hungry when it got fewer than it asked for', {
     given: (queue) => queue.pending(A),
     call: [30_000, 3, '', 'p1'],
-    answer: [A, 'p', '1'],
+    answer: [A, 'p', 1],
     changes: { pending: gone, active: zset([A, lease]), [job(A)]: fields(CLAIMED), hungry: zset(['p1', nowUs()]) },
   });
 
   table.it('does not register a process that got all it asked for', {
     given: (queue) => queue.pending(A),
     call: [30_000, 1, '', 'p1'],
-    answer: [A, 'p', '1'],
+    answer: [A, 'p', 1],
     changes: { pending: gone, active: zset([A, lease]), [job(A)]: fields(CLAIMED) },
   });
 
@@ -105,7 +105,7 @@ describeTransition('claim', (table) => {
     },
     listening: ['p1', 'p2', 'p3'],
     call: [30_000, 1, '', 'p1'],
-    answer: [A, 'p', '1'],
+    answer: [A, 'p', 1],
     changes: {
       pending: zset([B, 0]),
       active: zset([A, lease]),
@@ -121,7 +121,7 @@ describeTransition('claim', (table) => {
       await queue.hungry('p1');
     },
     call: [30_000, 1],
-    answer: [A, 'p', '1'],
+    answer: [A, 'p', 1],
     changes: { pending: gone, active: zset([A, lease]), [job(A)]: fields(CLAIMED) },
   });
 
@@ -165,7 +165,7 @@ describeTransition('claim', (table) => {
       await queue.ghost('pending', C);
     },
     call: [30_000, 1],
-    answer: [B, 'p', '1'],
+    answer: [B, 'p', 1],
     changes: { pending: zset([C, 0]), active: zset([B, lease]), [job(B)]: fields(CLAIMED) },
     ghosts: [A, C],
   });
@@ -177,7 +177,7 @@ describeTransition('claim', (table) => {
       await queue.pending(B);
     },
     call: [30_000, 2],
-    answer: [B, 'p', '1'],
+    answer: [B, 'p', 1],
     changes: { pending: gone, active: zset([B, lease]), [job(B)]: fields(CLAIMED) },
     reachable: false,
   });
@@ -189,7 +189,7 @@ describeTransition('claim', (table) => {
   table.it('tries on behind 99 ghosts', {
     given: ghosts(99),
     call: [30_000, 1],
-    answer: [id(999), 'p', '1'],
+    answer: [id(999), 'p', 1],
     changes: { pending: gone, active: zset([id(999), lease]), [job(id(999))]: fields(CLAIMED) },
     ghosts: Array.from({ length: 99 }, (_, n) => id(n)),
   });

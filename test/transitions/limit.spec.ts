@@ -67,7 +67,7 @@ describeTransition('claim', (table) => {
       await queue.client.hset(queue.keys.limits, { concurrency: 1 });
     },
     call: [30_000, 5, '', 'p1'],
-    answer: [A, 'p', '1'],
+    answer: [A, 'p', 1],
     changes: {
       ...{ pending: zset([B, 0], [C, 0]), active: zset([A, inMs(30_000)]), hungry: zset(['p1', nowUs()]) },
       [job(A)]: fields(CLAIMED),
@@ -91,7 +91,7 @@ describeTransition('claim', (table) => {
       await queue.client.hset(queue.keys.limits, { interval: 10_000, burst: 2 });
     },
     call: [30_000, 5],
-    answer: [A, 'p', '1', B, 'p', '1'],
+    answer: [A, 'p', 1, B, 'p', 1],
     changes: {
       ...{ pending: zset([C, 0]), active: zset([A, inMs(30_000)], [B, inMs(30_000)]) },
       ...limits({ interval: '10000', burst: '2', tat: exactlyIn(20_000) }),
@@ -110,7 +110,7 @@ describeTransition('claim', (table) => {
       await queue.client.hset(queue.keys.limits, { interval: 10_000 });
     },
     call: [30_000],
-    answer: [A, 'p', '1'],
+    answer: [A, 'p', 1],
     changes: {
       ...{ pending: gone, active: zset([A, inMs(30_000)]), [job(A)]: fields(CLAIMED) },
       ...limits({ interval: '10000', tat: exactlyIn(10_000) }),
@@ -134,7 +134,7 @@ describeTransition('claim', (table) => {
       await queue.client.hset(queue.keys.limits, { until: PAST, tat: PAST });
     },
     call: [30_000],
-    answer: [A, 'p', '1'],
+    answer: [A, 'p', 1],
     changes: { pending: gone, active: zset([A, inMs(30_000)]), [job(A)]: fields(CLAIMED), limits: gone },
   });
 
@@ -144,7 +144,7 @@ describeTransition('claim', (table) => {
       await queue.client.hset(queue.keys.limits, { until: PAST, tat: PAST, interval: 1 });
     },
     call: [30_000],
-    answer: [A, 'p', '1'],
+    answer: [A, 'p', 1],
     changes: {
       ...{ pending: gone, active: zset([A, inMs(30_000)]), [job(A)]: fields(CLAIMED) },
       ...limits({ until: String(PAST), interval: '1', tat: exactlyIn(1) }),

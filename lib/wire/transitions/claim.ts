@@ -1,4 +1,4 @@
-import { array, ascii, countOf } from '../reply.js';
+import { array, ascii, countOf, integer } from '../reply.js';
 import { transition } from '../transition.js';
 
 export interface ClaimCall {
@@ -33,12 +33,12 @@ export const claim = transition<ClaimCall, ClaimedRow[]>({
     const width = epoch === undefined ? 3 : 4;
     const rows: ClaimedRow[] = [];
     for (let i = 0; i < flat.length; i += width) {
-      const attempts = ascii(flat[i + 2]);
+      const attempts = integer(flat[i + 2]);
       rows.push({
         id: ascii(flat[i]),
         payload: flat[i + 1] as Buffer,
-        attempts: Number(attempts),
-        token: epoch === undefined ? attempts : `${attempts}@${epoch}`,
+        attempts,
+        token: epoch === undefined ? String(attempts) : `${attempts}@${epoch}`,
         uncharged: epoch === undefined ? 0 : countOf(flat[i + 3]),
       });
     }

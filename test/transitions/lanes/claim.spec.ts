@@ -14,7 +14,7 @@ describeTransition('claim', (table) => {
   table.it('serves the lanes in turn, the jobs without one being one of them, and each lane by its scores', {
     given: (queue) => laned(queue, two),
     call: [30_000, 5],
-    answer: [A, 'p', '1', C, 'p', '1', B, 'p', '1'],
+    answer: [A, 'p', 1, C, 'p', 1, B, 'p', 1],
     changes: {
       ...laneChanges(two, {
         floor: 1000,
@@ -36,7 +36,7 @@ describeTransition('claim', (table) => {
   table.it('takes the lowest tag, raises the floor to it, and moves the tag on by its weight', {
     given: (queue) => laned(queue, uneven),
     call: [30_000],
-    answer: [A, 'p', '1'],
+    answer: [A, 'p', 1],
     changes: {
       ...laneChanges(uneven, {
         floor: 510,
@@ -54,7 +54,7 @@ describeTransition('claim', (table) => {
   table.it('takes a lane that has reached its cap out of the ring', {
     given: (queue) => laned(queue, capped),
     call: [30_000, 5, '', 'p1'],
-    answer: [A, 'p', '1'],
+    answer: [A, 'p', 1],
     changes: {
       ...laneChanges(capped, {
         lanes: { x: { waits: { [B]: 0, [C]: 0 }, runs: [A, D], state: { cap: 2 }, tag: 1000, out: true } },
@@ -69,7 +69,7 @@ describeTransition('claim', (table) => {
   table.it('parks a lane after one claim for its rate, on the clock of the server, and announces when it comes back', {
     given: (queue) => laned(queue, slow),
     call: [30_000, 5],
-    answer: [A, 'p', '1'],
+    answer: [A, 'p', 1],
     changes: {
       ...laneChanges(slow, {
         lanes: {
@@ -92,7 +92,7 @@ describeTransition('claim', (table) => {
   table.it('lets as many of a lane as its burst begin at once', {
     given: (queue) => laned(queue, bursts),
     call: [30_000, 5],
-    answer: [A, 'p', '1', B, 'p', '1'],
+    answer: [A, 'p', 1, B, 'p', 1],
     changes: {
       ...laneChanges(bursts, {
         lanes: {
@@ -120,7 +120,7 @@ describeTransition('claim', (table) => {
   table.it('brings a parked lane back whose time has come, where virtual time stands now', {
     given: (queue) => laned(queue, due),
     call: [30_000],
-    answer: [A, 'p', '1'],
+    answer: [A, 'p', 1],
     changes: {
       ...laneChanges(due, {
         floor: 700,
@@ -138,7 +138,7 @@ describeTransition('claim', (table) => {
   table.it('gives a group one turn, however many lanes it has', {
     given: (queue) => laned(queue, grouped),
     call: [30_000, 2],
-    answer: [A, 'p', '1', C, 'p', '1'],
+    answer: [A, 'p', 1, C, 'p', 1],
     changes: {
       ...laneChanges(grouped, {
         lanes: {
@@ -176,7 +176,7 @@ describeTransition('claim', (table) => {
   table.it('passes over a lane that is paused', {
     given: (queue) => laned(queue, resting),
     call: [30_000, 5],
-    answer: [B, 'p', '1'],
+    answer: [B, 'p', 1],
     changes: {
       ...laneChanges(resting, {
         lanes: { x: { waits: { [A]: 0 }, state: { paused: 1 }, out: true }, y: { runs: [B], tag: 1000 } },
