@@ -83,7 +83,7 @@ local timed = false -- a time has been written
 if any_dedup then call('SET', base .. 'dedups', 1) end
 if any_lane then begin_lanes(base) end
 local line = laned and the_line(base)
-local answers, seen, landed, now_list, later_list = {}, {}, 0, {}, {}
+local answers, seen, landed, now_list, listed, later_list = {}, {}, 0, {}, 0, {}
 for k = 1, n do
   local row, at = rows[k], starts[k]
   local dedup, lane = dedups[k], lanes_of[k]
@@ -124,8 +124,8 @@ for k = 1, n do
     elseif lane then
       line.put(id, lane, priorities[k])
     else
-      now_list[#now_list + 1] = priorities[k] or '0'
-      now_list[#now_list + 1] = id
+      now_list[listed + 1], now_list[listed + 2] = priorities[k] or '0', id
+      listed = listed + 2
     end
     landed = landed + 1
     answers[k] = 1
@@ -140,7 +140,7 @@ if line then
   line.finish()
 else
   zadd(pending, now_list)
-  if #now_list > 0 and before == 0 and hungry > 0 and (paused or call('EXISTS', base .. 'paused')) == 0 then wake(base) end
+  if listed > 0 and before == 0 and hungry > 0 and (paused or call('EXISTS', base .. 'paused')) == 0 then wake(base) end
 end
 if timed or #later_list > 0 then announce_if_earlier(base, earliest, schedule, now) end
 if used then publish_news(base) end

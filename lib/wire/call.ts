@@ -1,6 +1,9 @@
 import { Command } from 'ioredis';
 import type { Arg } from './reply.js';
 
+/** How an argument of so many bytes begins. */
+const HEADS = Array.from({ length: 512 }, (_, bytes) => head(bytes));
+
 /**
  * A command of the client library, put into bytes by us: the library would copy the arguments, of which there may be thousands, and
  * look at each of them three times. Answers come as bytes.
@@ -12,19 +15,41 @@ export class Call extends Command {
   }
 
   override toWritable(): string | Buffer {
-    const { name, args } = this;
-    const parts: Buffer[] = []; // only where bytes are among the arguments
-    let text = `*${args.length + 1}\r\n$${name.length}\r\n${name}\r\n`;
-    for (let i = 0; i < args.length; i++) {
-      const arg = args[i] as Arg;
-      if (typeof arg === 'object') {
-        parts.push(Buffer.from(`${text}$${arg.length}\r\n`), arg);
-        text = '\r\n';
-      } else {
-        const said = String(arg);
-        text += `$${Buffer.byteLength(said)}\r\n${said}\r\n`;
-      }
-    }
-    return parts.length === 0 ? text : Buffer.concat([...parts, Buffer.from(text)]);
+    const args = this.args as Arg[];
+    const start = `*${args.length + 1}${head(this.name.length)}${this.name}`;
+    return inAscii(start, args) ?? inBytes(start, args);
   }
+}
+
+/** Of ASCII, which most is, the length in bytes is the length of the text. Whether it was all ASCII is seen in the whole. */
+function inAscii(start: string, args: readonly Arg[]): Buffer | undefined {
+  let text = start;
+  for (let i = 0; i < args.length; i++) {
+    const arg = args[i]!;
+    if (typeof arg === 'object') return undefined;
+    const said = typeof arg === 'string' ? arg : String(arg);
+    text += (HEADS[said.length] ?? head(said.length)) + said;
+  }
+  text += '\r\n';
+  return Buffer.byteLength(text) === text.length ? Buffer.from(text, 'latin1') : undefined;
+}
+
+function inBytes(start: string, args: readonly Arg[]): Buffer {
+  const parts: Buffer[] = [];
+  let text = start;
+  for (const arg of args) {
+    if (typeof arg === 'object') {
+      parts.push(Buffer.from(text + head(arg.length)), arg);
+      text = '';
+    } else {
+      const said = String(arg);
+      text += head(Buffer.byteLength(said)) + said;
+    }
+  }
+  parts.push(Buffer.from(`${text}\r\n`));
+  return Buffer.concat(parts);
+}
+
+function head(bytes: number): string {
+  return `\r\n$${bytes}\r\n`;
 }

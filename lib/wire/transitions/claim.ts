@@ -32,16 +32,21 @@ export const claim = transition<ClaimCall, ClaimedRow[]>({
     const flat = array(reply);
     const width = epoch === undefined ? 3 : 4;
     const rows: ClaimedRow[] = [];
+    const first = tokenOf(1, epoch); // most jobs are claimed once
     for (let i = 0; i < flat.length; i += width) {
       const attempts = integer(flat[i + 2]);
       rows.push({
         id: ascii(flat[i]),
         payload: flat[i + 1] as Buffer,
         attempts,
-        token: epoch === undefined ? String(attempts) : `${attempts}@${epoch}`,
+        token: attempts === 1 ? first : tokenOf(attempts, epoch),
         uncharged: epoch === undefined ? 0 : countOf(flat[i + 3]),
       });
     }
     return rows;
   },
 });
+
+function tokenOf(attempts: number, epoch: string | undefined): string {
+  return epoch === undefined ? String(attempts) : `${attempts}@${epoch}`;
+}
