@@ -174,9 +174,9 @@ export class Claims {
     const sentAt = host.clock.monotonic();
     this.owed ??= sentAt;
     const call = { leaseMs, epoch: host.epoch(keys), process: host.process, stays, item };
-    this.claimant.settle();
-    return host.inScope(() =>
-      host.executor.run(dispatch, keys, call).then(
+    return host.inScope(() => {
+      this.claimant.settle();
+      return host.executor.run(dispatch, keys, call).then(
         (row) => {
           if (row === undefined) this.declined = true;
           else this.parked &&= stays;
@@ -188,8 +188,8 @@ export class Claims {
           this.dispatched(undefined, sentAt);
           throw error;
         },
-      ),
-    );
+      );
+    });
   }
 
   /** Hands a wake-up that we cannot use to the next hungry process; we are then no longer hungry ourselves. */
@@ -257,13 +257,13 @@ export class Claims {
     const sentAt = host.clock.monotonic();
     this.owed ??= sentAt;
     const call = { leaseMs, count, epoch: host.epoch(keys), process: host.process };
-    this.claimant.settle();
-    host.inScope(() =>
+    host.inScope(() => {
+      this.claimant.settle(); // here: its listeners must not see a stranger's context either
       host.executor.run(claim, keys, call).then(
         (rows) => this.arrive({ rows, count, sentAt }),
         (error) => this.failed(count, asEchoError(error)),
-      ),
-    );
+      );
+    });
   }
 
   private failed(count: number, error: EchoError): void {
