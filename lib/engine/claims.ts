@@ -180,6 +180,7 @@ export class Claims {
         (row) => {
           if (row === undefined) this.declined = true;
           else this.parked &&= stays;
+          this.owed = undefined;
           this.dispatched(row, sentAt);
           return row !== undefined;
         },
@@ -303,16 +304,21 @@ export class Claims {
     this.claims -= 1;
     this.dispatches -= 1;
     this.asked -= 1;
-    this.owed = undefined;
-    if (row !== undefined) this.claimant.take([row], sentAt);
-    this.goOn();
+    if (row !== undefined) {
+      this.claimant.take([row], sentAt);
+      this.goOn();
+    } else {
+      this.goOn(() => this.claimant.mark()); // not yet: the job is enqueued in this turn, and others may wait behind it
+    }
   }
 
   /** After an answer: claims again, or leaves it at that. */
-  private goOn(): void {
-    const { woken } = this;
-    this.woken = false;
-    if (woken) this.parked = false;
+  private goOn(fill = () => this.fill()): void {
+    const woken = this.woken && this.dispatches === 0; // until then nothing is claimed
+    if (woken) {
+      this.woken = false;
+      this.parked = false;
+    }
     if (this.recalled > 0) {
       this.claimant.giveBackReady();
       this.recalled = this.claims;
@@ -320,7 +326,7 @@ export class Claims {
     }
     if (!this.claimant.isOpen()) this.claimant.giveBackReady();
     else if (woken && this.free <= 0) this.pass();
-    else this.fill();
+    else fill();
     this.claimant.answered();
   }
 
