@@ -180,6 +180,16 @@ describe('a job that is enqueued where a consumer idles', () => {
     expect(await jobs.counts('q')).toMatchObject({ metrics: { enqueued: 3, stalled: 0 } });
   });
 
+  it('is given up with its call in whole milliseconds', async () => {
+    const echo = await rig.connect({ connection: proxied.url, enqueueTimeoutMs: 100 });
+    echo.consume('q', {}, () => undefined).on('error', () => {});
+    await hungry(server.client(), 'q');
+    proxied.proxy.onRequest((command) => (command.includes('EVALSHA') ? 'cut' : undefined));
+    const error = await echo.jobs.enqueue('q', 'lost').catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(EchoTimeoutError);
+    expect((error as Error).message).toMatch(/^gave up after \d+ ms: /);
+  });
+
   it('is given back when the consumer closes before the answer comes', async () => {
     const ledger = new Ledger();
     const { jobs, consumer } = await idle(ledger.handler);
