@@ -165,8 +165,8 @@ export class Claims {
    */
   dispatch(item: EnqueueItem): Promise<boolean> | undefined {
     const { host, keys, leaseMs } = this;
-    if (!this.isIdle || this.claims > this.dispatches || this.declined || !host.executor.isPlain(keys))
-      return undefined;
+    if (!this.isIdle || this.claims > this.dispatches || this.returning > 0 || this.declined) return undefined;
+    if (!host.executor.isPlain(keys)) return undefined;
     const stays = this.free > 1;
     this.claims += 1;
     this.dispatches += 1;
