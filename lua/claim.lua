@@ -5,7 +5,8 @@
 -- Answers flat id, payload, attempts per job, with an epoch also uncharged; empty when nothing is claimable or paused.
 -- A process that got fewer than it asked for is registered as hungry in the same step; otherwise, if jobs remain, the
 -- next hungry process is woken. A head without a row is dropped: one ends a single claim, up to 100 a counted one.
--- Cost: per job one HMGET, one HSET; per call one ZPOPMIN (of many a ZRANGE and a ZREMRANGEBYRANK), one ZADD. Per lane that gives a job some ten commands more.
+-- Cost: per job one HMGET, one HSET; per call one ZPOPMIN (of many a ZRANGE and a ZREMRANGEBYRANK), one ZADD. Per lane that gives
+-- a job some ten commands more.
 local pending, active, base = KEYS[1], KEYS[2], KEYS[3]
 local FEW = 8
 local lease = int(ARGV[1] or '', 1, MAX_INT)

@@ -11,9 +11,11 @@ if not lease then return refuse('EMQARG', 'dispatch: lease_ms is not an integer 
 if stays ~= '0' and stays ~= '1' then return refuse('EMQARG', 'dispatch: stays is neither 0 nor 1') end
 if #ARGV < 6 or #ARGV % 2 ~= 0 or #ARGV > 22 then return refuse('EMQARG', 'dispatch: fields do not add up') end
 if not string.find(id, MINTED) then return refuse('EMQARG', 'dispatch: not a minted id') end
+local priority
 for i = 7, #ARGV, 2 do
   local bad = bad_field(ARGV[i], ARGV[i + 1])
   if bad then return refuse('EMQARG', 'dispatch: ' .. bad) end
+  if ARGV[i] == 'priority' then priority = ARGV[i + 1] end
 end
 
 local row = base .. 'job:' .. id
@@ -27,6 +29,7 @@ local added = redis.pcall('ZADD', active, deadline, id) -- the first write: refu
 if type(added) == 'table' then return mistyped('zset', active) or added end
 call('HSET', row, 'state', 'active', 'attempts', '1', 'payload', ARGV[6], 'lease_epoch', epoch == '' and '-' or epoch,
   unpack(ARGV, 7))
+if priority == '0' then call('HDEL', row, 'priority') end -- a row says its priority only if it is not 0
 count(base, 'enqueued', 1)
 if stays == '0' then redis.pcall('ZREM', base .. 'hungry', process) end
 return 1

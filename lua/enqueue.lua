@@ -60,7 +60,7 @@ if n == 0 then return refuse('EMQARG', 'enqueue: no job') end
 -- such job yet, nothing beyond plain jobs, and no pause.
 local paused, used = nil, WHOLE and in_use(base)
 if not WHOLE then
-  for i, key in ipairs({ 'paused', 'lanes:floor', 'limits', 'dedups', 'heard' }) do rows[n + i] = base .. key end
+  for k, key in ipairs({ 'paused', 'lanes:floor', 'limits', 'dedups', 'heard' }) do rows[n + k] = base .. key end
 end
 local some_exist = chunked(rows, function(...) return call('EXISTS', ...) end) > 0
 if not WHOLE then

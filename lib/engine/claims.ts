@@ -165,8 +165,8 @@ export class Claims {
    */
   dispatch(item: EnqueueItem): Promise<boolean> | undefined {
     const { host, keys, leaseMs } = this;
-    if (!this.isIdle || this.claims > this.dispatches || this.declined || !host.executor.isPlain(keys))
-      return undefined;
+    if (!this.isIdle || this.claims > this.dispatches || this.returning > 0 || this.declined) return undefined;
+    if (!host.executor.isPlain(keys)) return undefined;
     const stays = this.free > 1;
     this.claims += 1;
     this.dispatches += 1;
@@ -174,12 +174,13 @@ export class Claims {
     const sentAt = host.clock.monotonic();
     this.owed ??= sentAt;
     const call = { leaseMs, epoch: host.epoch(keys), process: host.process, stays, item };
-    this.claimant.settle();
-    return host.inScope(() =>
-      host.executor.run(dispatch, keys, call).then(
+    return host.inScope(() => {
+      this.claimant.settle();
+      return host.executor.run(dispatch, keys, call).then(
         (row) => {
           if (row === undefined) this.declined = true;
           else this.parked &&= stays;
+          this.owed = undefined;
           this.dispatched(row, sentAt);
           return row !== undefined;
         },
@@ -188,8 +189,8 @@ export class Claims {
           this.dispatched(undefined, sentAt);
           throw error;
         },
-      ),
-    );
+      );
+    });
   }
 
   /** Hands a wake-up that we cannot use to the next hungry process; we are then no longer hungry ourselves. */
@@ -257,13 +258,13 @@ export class Claims {
     const sentAt = host.clock.monotonic();
     this.owed ??= sentAt;
     const call = { leaseMs, count, epoch: host.epoch(keys), process: host.process };
-    this.claimant.settle();
-    host.inScope(() =>
+    host.inScope(() => {
+      this.claimant.settle(); // here: its listeners must not see a stranger's context either
       host.executor.run(claim, keys, call).then(
         (rows) => this.arrive({ rows, count, sentAt }),
         (error) => this.failed(count, asEchoError(error)),
-      ),
-    );
+      );
+    });
   }
 
   private failed(count: number, error: EchoError): void {
@@ -303,16 +304,21 @@ export class Claims {
     this.claims -= 1;
     this.dispatches -= 1;
     this.asked -= 1;
-    this.owed = undefined;
-    if (row !== undefined) this.claimant.take([row], sentAt);
-    this.goOn();
+    if (row !== undefined) {
+      this.claimant.take([row], sentAt);
+      this.goOn();
+    } else {
+      this.goOn(() => this.claimant.mark()); // not yet: the job is enqueued in this turn, and others may wait behind it
+    }
   }
 
   /** After an answer: claims again, or leaves it at that. */
-  private goOn(): void {
-    const { woken } = this;
-    this.woken = false;
-    if (woken) this.parked = false;
+  private goOn(fill = () => this.fill()): void {
+    const woken = this.woken && this.dispatches === 0; // until then nothing is claimed
+    if (woken) {
+      this.woken = false;
+      this.parked = false;
+    }
     if (this.recalled > 0) {
       this.claimant.giveBackReady();
       this.recalled = this.claims;
@@ -320,7 +326,7 @@ export class Claims {
     }
     if (!this.claimant.isOpen()) this.claimant.giveBackReady();
     else if (woken && this.free <= 0) this.pass();
-    else this.fill();
+    else fill();
     this.claimant.answered();
   }
 

@@ -214,7 +214,7 @@ export class Enqueuer {
         const outcome = await this.outcomeOf(dispatched);
         if (outcome === true) return [{ id: items[0]!.id, status: 'landed' }];
         resent = outcome === undefined;
-        timeoutMs = Math.max(timeoutMs - (this.clock.monotonic() - since), 1);
+        timeoutMs = Math.max(timeoutMs - Math.floor(this.clock.monotonic() - since), 1);
       }
       const onResend = () => {
         resent = true;

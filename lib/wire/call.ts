@@ -11,7 +11,13 @@ const HEADS = Array.from({ length: 512 }, (_, bytes) => head(bytes));
 export class Call extends Command {
   constructor(name: string, args: Arg[]) {
     super(name, [], { replyEncoding: null } as ConstructorParameters<typeof Command>[2]);
-    this.args = args; // a cluster's client finds the slot by them
+    this.args = args;
+  }
+
+  /** By its key a cluster's client finds the node. The library of 5.4 knows of none where the name is in capitals. */
+  override getKeys(): (string | Buffer)[] {
+    const key = this.args[this.name.startsWith('EVAL') ? 2 : 0];
+    return key === undefined ? [] : [key as string | Buffer];
   }
 
   override toWritable(): string | Buffer {

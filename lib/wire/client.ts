@@ -160,7 +160,11 @@ function isCluster(source: object): source is Cluster {
 }
 
 abstract class LibraryClient<C extends Redis | Cluster> {
+  /** Of a copy of the library that is not ours, perhaps of another version: it takes only commands that it has made. */
+  private readonly foreign: boolean;
+
   constructor(protected readonly client: C) {
+    this.foreign = !(client instanceof Redis || client instanceof Cluster);
     // The library prints errors that nobody listens to.
     client.on('error', () => undefined);
   }
@@ -170,6 +174,7 @@ abstract class LibraryClient<C extends Redis | Cluster> {
   }
 
   call(command: string, args: Arg[]): Promise<Reply> {
+    if (this.foreign) return this.client.callBuffer(command, args as string[]) as Promise<Reply>;
     return this.client.sendCommand(new Call(command, args)) as Promise<Reply>;
   }
 

@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { Cluster, Redis } from 'ioredis';
 import { EchoConfigError, EchoMq, type EchoMqOptions, EchoWireError } from '../../lib/core.js';
 import { findBinary } from '../../scripts/server/binary.js';
@@ -74,6 +75,24 @@ describe('a client that is passed in', () => {
     await until(async () => (await echo.jobs.counts('q')).metrics.completed === 500, { what: 'all completions' });
     expect(own.status).toBe('wait');
     await expectInvariants(server.client(), 'q');
+  });
+
+  it('may be of another copy of the client library, which takes no commands but its own', async () => {
+    let copy!: typeof import('ioredis');
+    jest.isolateModules(() => {
+      copy = createRequire(import.meta.url)('ioredis');
+    });
+    expect(copy.Redis).not.toBe(Redis);
+    const send = copy.Redis.prototype.sendCommand;
+    copy.Redis.prototype.sendCommand = function (this: Redis, command, ...rest) {
+      if (!(command instanceof copy.Command)) throw new TypeError('a command of another copy');
+      return send.call(this, command, ...rest);
+    };
+    const ledger = new Ledger();
+    const echo = await rig.connect({ connection: new copy.Redis(server.url, { lazyConnect: true }) });
+    echo.consume('q', {}, ledger.handler);
+    await echo.jobs.enqueue('q', 'job');
+    await ledger.ran(1);
   });
 });
 

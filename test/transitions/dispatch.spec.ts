@@ -44,6 +44,12 @@ describeTransition('dispatch', (table) => {
     },
   });
 
+  table.it('leaves out a priority of 0', {
+    call: [...call, 'priority', 0, 'max_stalls', 0],
+    answer: 1,
+    changes: { active: zset([A, lease]), [job(A)]: active({ max_stalls: '0' }), 'metrics:enqueued': counted(1) },
+  });
+
   table.it('goes by the jobs that could run now: not by those that run, are due later, or are dead', {
     given: async (queue) => {
       await queue.active(B);

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, it } from '@jest/globals';
 import { Snooze } from '../../../lib/core.js';
 import { until } from '../../support/until.js';
+import { Gates } from '../gates.js';
 import { hungry, latch, numbers, useStage } from './stage.js';
 
 describe('the async context of whoever enqueues', () => {
@@ -25,6 +26,23 @@ describe('the async context of whoever enqueues', () => {
       await until(() => seen.length === 3, { what: 'the completion' });
       expect(seen).toEqual(['at once: undefined', 'later: undefined', 'completed: undefined']);
     }
+  });
+
+  it('is not that of a listener when the enqueue sends what a handler has settled meanwhile', async () => {
+    const echo = await stage.connect();
+    const seen: unknown[] = [];
+    const gates = new Gates();
+    const consumer = echo.consume('q', { concurrency: 2 }, gates.handler);
+    consumer.on('completed', () => seen.push(requests.getStore()));
+    await hungry(stage.control, 'q');
+    await echo.jobs.enqueue('q', 'a');
+    const first = await gates.run(1);
+    const second = requests.run('request', () => echo.jobs.enqueue('q', 'b'));
+    first.end(); // behind the enqueue, in the same turn: sent with it
+    await second;
+    (await gates.run(2)).end();
+    await until(() => seen.length === 2, { what: 'both completions' });
+    expect(seen).toEqual([undefined, undefined]);
   });
 
   it('is not that of the handlers of a burst, first runs, failures, retries and snoozes alike', async () => {

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import { EchoTimeoutError, type Handler } from '../../../lib/core.js';
 import { expectInvariants } from '../../support/invariants.js';
 import { guardLeaks } from '../../support/leaks.js';
+import type { ProxiedConnection } from '../../support/proxied-connection.js';
 import { useServer } from '../../support/server.js';
 import { until } from '../../support/until.js';
 import { Gates, Ledger } from '../gates.js';
@@ -19,14 +20,23 @@ describe('a job that is enqueued where a consumer idles', () => {
   const proxied = useProxy(server);
   guardLeaks();
   let seen: string[];
+  let hearing: ProxiedConnection | undefined;
+  let commanding: ProxiedConnection | undefined;
   beforeEach(() => {
     seen = [];
-    proxied.proxy.onRequest((command) => {
+    proxied.proxy.onRequest((command, connection) => {
+      if (/subscribe/i.test(command.toString())) hearing = connection;
+      else if (command.includes('EVALSHA')) commanding = connection;
       const step = STEPS.find((name) => command.includes(hashOf(name)));
       if (step) seen.push(step);
       return undefined;
     });
   });
+
+  /** The engine's two connections: the one it listens on, and that for commands. */
+  function connections(): [ProxiedConnection, ProxiedConnection] {
+    return [hearing!, commanding!];
+  }
 
   /** An engine behind the proxy whose consumer idles, and all scripts known to the server. */
   async function idle(handler: Handler, concurrency = 1) {
@@ -39,7 +49,7 @@ describe('a job that is enqueued where a consumer idles', () => {
     await until(async () => (await echo.jobs.counts('q')).metrics.completed === 2, { what: 'the second job' });
     await hungry(server.client(), 'q');
     seen.length = 0;
-    return { jobs: echo.jobs, consumer };
+    return { echo, jobs: echo.jobs, consumer };
   }
 
   it('lands and is claimed in one step', async () => {
@@ -92,6 +102,32 @@ describe('a job that is enqueued where a consumer idles', () => {
     await expectInvariants(server.client(), 'q');
   });
 
+  it('comes before what the same process enqueues later, also when it has to be enqueued', async () => {
+    const elsewhere = await rig.connect();
+    const gates = new Gates();
+    let handler: Handler = () => undefined;
+    const { jobs, echo } = await idle((job) => handler(job), 2);
+    handler = gates.handler;
+    echo.consume('other', {}, () => undefined);
+    await hungry(server.client(), 'other');
+    const [hearing, commands] = connections();
+    hearing.toClient.setShut(true);
+    commands.toClient.setShut(true);
+    await elsewhere.jobs.enqueue('q', 'from elsewhere');
+    await elsewhere.jobs.enqueue('other', 'heard of behind it');
+    const landing = [jobs.enqueue('q', 'first')];
+    await until(() => seen.includes('dispatch'), { what: 'the step to be sent' });
+    landing.push(jobs.enqueue('q', 'second'), jobs.enqueue('q', 'third'));
+    await until(() => seen.includes('enqueue'), { what: 'the others to be sent' });
+    hearing.toClient.setShut(false);
+    await until(() => seen.includes('claim'), { what: 'the wake-ups' });
+    commands.toClient.setShut(false);
+    await Promise.all(landing);
+    for (let n = 1; n <= 4; n++) (await gates.run(n)).end();
+    const names = gates.runs.map(({ job }) => job.name).filter((name) => name !== 'from elsewhere');
+    expect(names).toEqual(['first', 'second', 'third']);
+  });
+
   it('waits behind what waits already, and lands in a queue that is paused', async () => {
     const ledger = new Ledger();
     const { jobs } = await idle(ledger.handler);
@@ -142,6 +178,16 @@ describe('a job that is enqueued where a consumer idles', () => {
     await until(async () => (await jobs.counts('q')).metrics.completed === 3, { what: 'the job to be completed' });
     expect(ledger.jobs[2]).toMatchObject({ id: landed.id, attempts: 1 });
     expect(await jobs.counts('q')).toMatchObject({ metrics: { enqueued: 3, stalled: 0 } });
+  });
+
+  it('is given up with its call in whole milliseconds', async () => {
+    const echo = await rig.connect({ connection: proxied.url, enqueueTimeoutMs: 100 });
+    echo.consume('q', {}, () => undefined).on('error', () => {});
+    await hungry(server.client(), 'q');
+    proxied.proxy.onRequest((command) => (command.includes('EVALSHA') ? 'cut' : undefined));
+    const error = await echo.jobs.enqueue('q', 'lost').catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(EchoTimeoutError);
+    expect((error as Error).message).toMatch(/^gave up after \d+ ms: /);
   });
 
   it('is given back when the consumer closes before the answer comes', async () => {
