@@ -14,9 +14,9 @@ export class Call extends Command {
     this.args = args;
   }
 
-  /** By its key a cluster's client finds the node. The library of 5.4 knows of none where the name is in capitals. */
+  /** By its key a cluster's client finds the node. */
   override getKeys(): (string | Buffer)[] {
-    const key = this.args[this.name.startsWith('EVAL') ? 2 : 0];
+    const key = this.args[this.name.startsWith('eval') ? 2 : 0];
     return key === undefined ? [] : [key as string | Buffer];
   }
 

@@ -57,7 +57,7 @@ export class Executor {
     if (this.firstTouch !== undefined) await this.touch(keys);
     const { text } = this.edition(step.name, 'whole');
     const args: Arg[] = [text, step.keys.length, ...step.keys.map((name) => keys[name]), ...step.encode(call)];
-    return step.decode(await this.connection.call('EVAL', args, { resend: step.resend }), call);
+    return step.decode(await this.connection.call('eval', args, { resend: step.resend }), call);
   }
 
   /** A script by name, for steps that concern more than one queue. */
@@ -92,10 +92,10 @@ export class Executor {
 
   private async send({ sha, text }: Script, rest: Arg[], options: CallOptions): Promise<Reply> {
     try {
-      return await this.connection.call('EVALSHA', [sha as Arg].concat(rest), options);
+      return await this.connection.call('evalsha', [sha as Arg].concat(rest), options);
     } catch (error) {
       if (!(error instanceof EchoStoreError) || error.code !== 'NOSCRIPT') throw error;
-      return this.connection.call('EVAL', [text as Arg].concat(rest), options);
+      return this.connection.call('eval', [text as Arg].concat(rest), options);
     }
   }
 

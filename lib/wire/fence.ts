@@ -14,7 +14,7 @@ const BRAND = textOf('brand', false);
 
 /** Stamps the brand where there is none. @throws EchoWireError on any other brand */
 export async function passFence(client: Client, keyspace: Keyspace, wire: Wire): Promise<void> {
-  check(await client.call('EVAL', [BRAND, 2, keyspace.version, keyspace.nodes, BRANDS[wire]]), wire, keyspace.version);
+  check(await client.call('eval', [BRAND, 2, keyspace.version, keyspace.nodes, BRANDS[wire]]), wire, keyspace.version);
 }
 
 /** In a cluster every queue has a fence of its own. */

@@ -104,7 +104,7 @@ describe('a server that forgets its scripts', () => {
       });
       await call();
       await call();
-      expect(sent).toEqual(['EVALSHA', 'EVAL', 'EVALSHA']);
+      expect(sent).toEqual(['evalsha', 'eval', 'evalsha']);
     } finally {
       await connection.close();
     }

@@ -26,7 +26,7 @@ describe('a job that is enqueued where a consumer idles', () => {
     seen = [];
     proxied.proxy.onRequest((command, connection) => {
       if (/subscribe/i.test(command.toString())) hearing = connection;
-      else if (command.includes('EVALSHA')) commanding = connection;
+      else if (command.includes('evalsha')) commanding = connection;
       const step = STEPS.find((name) => command.includes(hashOf(name)));
       if (step) seen.push(step);
       return undefined;
@@ -184,7 +184,7 @@ describe('a job that is enqueued where a consumer idles', () => {
     const echo = await rig.connect({ connection: proxied.url, enqueueTimeoutMs: 100 });
     echo.consume('q', {}, () => undefined).on('error', () => {});
     await hungry(server.client(), 'q');
-    proxied.proxy.onRequest((command) => (command.includes('EVALSHA') ? 'cut' : undefined));
+    proxied.proxy.onRequest((command) => (command.includes('evalsha') ? 'cut' : undefined));
     const error = await echo.jobs.enqueue('q', 'lost').catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(EchoTimeoutError);
     expect((error as Error).message).toMatch(/^gave up after \d+ ms: /);
