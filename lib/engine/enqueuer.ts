@@ -206,14 +206,14 @@ export class Enqueuer {
   private async send(keys: QueueKeys, items: OutgoingJob[]): Promise<Landing[]> {
     this.callsInFlight += 1;
     try {
-      let resent = false;
+      let resent = this.connection.cluster; // there the client library sends again by itself, and tells nobody
       let { timeoutMs } = this.limits;
       const dispatched = this.dispatch(keys.queue, items);
       if (dispatched !== undefined) {
         const since = this.clock.monotonic();
         const outcome = await this.outcomeOf(dispatched);
         if (outcome === true) return [{ id: items[0]!.id, status: 'landed' }];
-        resent = outcome === undefined;
+        resent ||= outcome === undefined;
         timeoutMs = Math.max(timeoutMs - Math.floor(this.clock.monotonic() - since), 1);
       }
       const onResend = () => {

@@ -1,5 +1,6 @@
-import { beforeAll, expect, it } from '@jest/globals';
-import type { Cluster } from 'ioredis';
+import type { Socket } from 'node:net';
+import { beforeAll, expect, it, jest } from '@jest/globals';
+import { type Cluster, Redis } from 'ioredis';
 import { type EchoMqOptions, EchoWireError } from '../../lib/core.js';
 import type { ClusterSet } from '../../scripts/server/cluster.js';
 import { describeWithProcess } from '../support/availability.js';
@@ -245,6 +246,36 @@ describeWithProcess('a cluster of three nodes', () => {
       await until(async () => (await echo.jobs.counts(queue)).metrics.completed === 3, { what: 'all completions' });
       await expectInvariants(client, queue);
     }
+  });
+
+  it.each([
+    ['', false],
+    [', served here', true],
+  ])('says that a job has landed which the client library sent twice%s', async (_what, served) => {
+    const echo = await connect();
+    if (served) echo.consume('q', {}, () => undefined).on('error', () => {});
+    for (let n = 1; n <= 2; n++) {
+      if (served) await parked('q');
+      await echo.jobs.enqueue('q', 'so that the scripts are known');
+      if (served) await until(async () => !(await client.exists('emq:{q}:active')), { what: 'its completion' });
+    }
+    if (served) await parked('q');
+    const { sendCommand } = Redis.prototype;
+    let stream: Socket | undefined;
+    const spy = jest.spyOn(Redis.prototype, 'sendCommand').mockImplementation(function (this: Redis, command, ...rest) {
+      if (command.args.some((arg) => String(arg).includes('twice'))) {
+        ({ stream } = this as unknown as { stream: Socket });
+        stream.pause();
+        spy.mockRestore();
+      }
+      return sendCommand.call(this, command, ...rest);
+    });
+    const landing = echo.jobs.enqueue('q', 'twice');
+    const enqueued = () => client.hget('emq:{q}:metrics:enqueued', 'count');
+    await until(async () => (await enqueued()) === '3', { what: 'the job to land' });
+    stream!.destroy();
+    expect(await landing).toMatchObject({ status: 'landed' });
+    expect(await enqueued()).toBe('3');
   });
 
   it('is woken again, and not only by the beat, after its subscriptions on all nodes were killed', async () => {
