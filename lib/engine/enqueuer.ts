@@ -192,13 +192,13 @@ export class Enqueuer {
     return this.neighbour.dispatch(queue, items[0]!);
   }
 
-  /** Whether the job landed; undefined when that is not known: it is then sent again. @throws EchoTimeoutError */
+  /** Whether the job landed; undefined when that is not known: it is then sent again. @throws EchoError when it cannot be */
   private async outcomeOf(dispatched: Promise<boolean>): Promise<boolean | undefined> {
     const { timeoutMs } = this.limits;
     try {
       return await (Number.isFinite(timeoutMs) ? this.connection.inTime(dispatched, timeoutMs) : dispatched);
     } catch (error) {
-      if (error instanceof EchoTimeoutError) throw error;
+      if (error instanceof EchoTimeoutError || this.connection.isClosed) throw error;
       return undefined; // why, enqueue will say
     }
   }

@@ -85,6 +85,11 @@ export class Connection {
     return this.client !== undefined;
   }
 
+  /** For good: nothing is sent any more. */
+  get isClosed(): boolean {
+    return this.closed;
+  }
+
   listen(events: ConnectionEvents): void {
     this.listeners.add(events);
   }

@@ -1,10 +1,11 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { EchoTimeoutError, type Handler } from '../../../lib/core.js';
+import { type EchoMqOptions, EchoTimeoutError, type Handler } from '../../../lib/core.js';
 import { expectInvariants } from '../../support/invariants.js';
 import { guardLeaks } from '../../support/leaks.js';
 import type { ProxiedConnection } from '../../support/proxied-connection.js';
 import { useServer } from '../../support/server.js';
 import { until } from '../../support/until.js';
+import { fastClock } from '../fast-clock.js';
 import { Gates, Ledger } from '../gates.js';
 import { hashOf } from '../hashes.js';
 import { useProxy } from '../proxied.js';
@@ -39,8 +40,8 @@ describe('a job that is enqueued where a consumer idles', () => {
   }
 
   /** An engine behind the proxy whose consumer idles, and all scripts known to the server. */
-  async function idle(handler: Handler, concurrency = 1) {
-    const echo = await rig.connect({ connection: proxied.url });
+  async function idle(handler: Handler, concurrency = 1, options: Partial<EchoMqOptions> = {}) {
+    const echo = await rig.connect({ connection: proxied.url, ...options });
     await echo.jobs.enqueue('q', 'warm');
     const consumer = echo.consume('q', { concurrency, leaseMs: 300 }, handler).on('error', () => {});
     await until(async () => (await echo.jobs.counts('q')).metrics.completed === 1, { what: 'the first job' });
@@ -205,6 +206,16 @@ describe('a job that is enqueued where a consumer idles', () => {
     const [row] = (await jobs.list('q', 'pending')).jobs;
     expect(row).toMatchObject({ name: 'late' });
     await expectInvariants(server.client(), 'q');
+  });
+
+  it('may have landed when its engine is closed before the answer comes, and says no more than that', async () => {
+    const { echo, jobs } = await idle(() => undefined, 1, { enqueueTimeoutMs: 60_000, clock: fastClock(10) });
+    proxied.proxy.freeze('replies');
+    const landing = jobs.enqueue('q', 'late').catch((reason: unknown) => reason);
+    await until(() => seen.includes('dispatch'), { what: 'the step to be sent' });
+    await echo.close();
+    expect(await landing).toMatchObject({ code: 'ECHO_UNREACHABLE', retryable: true });
+    expect(await server.client().hget('emq:{q}:metrics:enqueued', 'count')).toBe('3');
   });
 
   it('is waited for no longer than any other, and runs if it landed after all', async () => {
