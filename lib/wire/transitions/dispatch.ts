@@ -30,7 +30,7 @@ export const dispatch = transition<DispatchCall, ClaimedRow | undefined>({
     if (reply !== 1) return undefined;
     return {
       id,
-      payload: typeof payload === 'string' ? Buffer.from(payload) : payload,
+      payload: Buffer.from(payload), // a copy: the codec may have given bytes that whoever enqueued them writes to again
       attempts: 1,
       token: epoch === undefined ? '1' : `1@${epoch}`,
       uncharged: 0,

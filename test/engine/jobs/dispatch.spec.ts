@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { type EchoMqOptions, EchoTimeoutError, type Handler } from '../../../lib/core.js';
+import { type Codec, type EchoMqOptions, EchoTimeoutError, type Handler } from '../../../lib/core.js';
 import { expectInvariants } from '../../support/invariants.js';
 import { guardLeaks } from '../../support/leaks.js';
 import type { ProxiedConnection } from '../../support/proxied-connection.js';
@@ -127,6 +127,24 @@ describe('a job that is enqueued where a consumer idles', () => {
     for (let n = 1; n <= 4; n++) (await gates.run(n)).end();
     const names = gates.runs.map(({ job }) => job.name).filter((name) => name !== 'from elsewhere');
     expect(names).toEqual(['first', 'second', 'third']);
+  });
+
+  it('has bytes of its own: what whoever enqueued it does with theirs is not seen', async () => {
+    const bytes: Codec = {
+      encode: (_name, data) => data as Buffer,
+      decode: (payload) => ({ name: 'bytes', data: payload, opts: undefined }),
+      encodeResult: () => '',
+    };
+    const gates = new Gates();
+    const echo = await rig.connect({ connection: proxied.url, codec: bytes });
+    echo.consume('q', {}, gates.handler);
+    await hungry(server.client(), 'q');
+    const data = Buffer.from('mine');
+    await echo.jobs.enqueue('q', 'bytes', data);
+    data.fill('x');
+    const { job, end } = await gates.run(1);
+    expect(String(job.data)).toBe('mine');
+    end();
   });
 
   it('waits behind what waits already, and lands in a queue that is paused', async () => {
