@@ -23,24 +23,35 @@ export class Call extends Command {
   override toWritable(): string | Buffer {
     const args = this.args as Arg[];
     const start = `*${args.length + 1}${head(this.name.length)}${this.name}`;
-    return inAscii(start, args) ?? inBytes(start, args);
+    return inOne(start, args) ?? inParts(start, args);
   }
 }
 
-/** Of ASCII, which most is, the length in bytes is the length of the text. Whether it was all ASCII is seen in the whole. */
-function inAscii(start: string, args: readonly Arg[]): Buffer | undefined {
+/** Up to here the length in bytes is taken for that of the text: ids, tokens and numbers are ASCII. */
+const SHORT = 64;
+
+/**
+ * Most calls: no bytes among the arguments, and no short one that is not ASCII, which is seen in the whole. Long ones are measured
+ * one by one: that also makes one piece of a text that was put together of many, which would otherwise burden the garbage collection
+ * with all of them.
+ */
+function inOne(start: string, args: readonly Arg[]): Buffer | undefined {
   let text = start;
+  let beyond = 0; // bytes that are more than characters
   for (let i = 0; i < args.length; i++) {
     const arg = args[i]!;
     if (typeof arg === 'object') return undefined;
     const said = typeof arg === 'string' ? arg : String(arg);
-    text += (HEADS[said.length] ?? head(said.length)) + said;
+    const bytes = said.length > SHORT ? Buffer.byteLength(said) : said.length;
+    beyond += bytes - said.length;
+    text += (HEADS[bytes] ?? head(bytes)) + said;
   }
   text += '\r\n';
-  return Buffer.byteLength(text) === text.length ? Buffer.from(text, 'latin1') : undefined;
+  if (Buffer.byteLength(text) !== text.length + beyond) return undefined;
+  return Buffer.from(text, beyond === 0 ? 'latin1' : 'utf8');
 }
 
-function inBytes(start: string, args: readonly Arg[]): Buffer {
+function inParts(start: string, args: readonly Arg[]): Buffer {
   const parts: Buffer[] = [];
   let text = start;
   for (const arg of args) {
