@@ -101,6 +101,7 @@ export class FlowWalk {
         await walk.claim(500);
         const open = walk.open();
         if (open.length > 0) await walk.complete(open);
+        await walk.look(); // an id whose job has ended may land again with what is carried
         await this.carry(walk, 0, 1_000);
         await walk.look();
       }
