@@ -47,6 +47,7 @@ export const claim = transition<ClaimCall, ClaimedRow[]>({
   },
 });
 
-function tokenOf(attempts: number, epoch: string | undefined): string {
+/** What the holder of a claim presents. */
+export function tokenOf(attempts: number, epoch: string | undefined): string {
   return epoch === undefined ? String(attempts) : `${attempts}@${epoch}`;
 }

@@ -1,6 +1,6 @@
 import type { Arg } from '../reply.js';
 import { transition } from '../transition.js';
-import type { ClaimedRow } from './claim.js';
+import { type ClaimedRow, tokenOf } from './claim.js';
 import type { EnqueueItem } from './enqueue.js';
 
 export interface DispatchCall {
@@ -32,7 +32,7 @@ export const dispatch = transition<DispatchCall, ClaimedRow | undefined>({
       id,
       payload: Buffer.from(payload), // a copy: the codec may have given bytes that whoever enqueued them writes to again
       attempts: 1,
-      token: epoch === undefined ? '1' : `1@${epoch}`,
+      token: tokenOf(1, epoch),
       uncharged: 0,
     };
   },
