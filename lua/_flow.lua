@@ -381,7 +381,7 @@ local function flows(base, record, now)
   end
 
   local function minted(id)
-    return id and string.find(id, MINTED)
+    return id and #id == MINTED_BYTES and string.find(id, MINTED)
   end
 
   -- What is found of a tree: `inline`, how many nodes are written at once; `rows` of this queue that are looked at, also of nodes

@@ -9,7 +9,7 @@ local KEPT_ERRORS = 10
 local SEP = '\31' -- between the name of a group and that of a lane
 local QUEUE_HELD = SEP -- the member of `lanes:parked` that stands for the whole queue, held back by its own rate or by a hold
 local ERROR_BYTES = 4096
-local MINTED = '^JOB%w%w%w%w%w%w%w%w%w%w%w$' -- what an id looks like
+local MINTED, MINTED_BYTES = '^JOB%w+$', 14 -- what an id looks like; a pattern that counted to 14 would take three times as long
 
 local function refuse(tag, text)
   return redis.error_reply(tag .. ' ' .. text)

@@ -8,21 +8,22 @@
 -- Answers per job: 1 landed; of a duplicate the id of the job that is there and its state, `id state`, and behind them `replaced`
 -- where that one has been given the payload; -3 the lane is full. All or nothing on a refusal.
 -- Cost: per job one HSET; per call one EXISTS, one ZADD a set, one HINCRBY.
-local pending, schedule, base = KEYS[1], KEYS[2], KEYS[3]
+local pending, schedule, base, find = KEYS[1], KEYS[2], KEYS[3], string.find
 local now, earliest -- looked at only when a job has a delay
 
--- Shape: every job is looked at before the first is written. A plain job (now, no fields) takes the short way.
+-- Shape: every job is looked at before the first is written. Where all are plain (now, no fields) they take the short way.
 local rows, starts, runs, priorities = {}, {}, {}, {}
 local lanes_of, dedups, any_lane, any_dedup = {}, {}, false, false
-local n, total, i = 0, #ARGV, 1
+local n, total, i, jobs, plain = 0, #ARGV, 1, base .. 'job:', true
 while i <= total do
   local id, delay, fields = ARGV[i], ARGV[i + 2], ARGV[i + 3]
-  if not string.find(id, MINTED) then return refuse('EMQARG', 'enqueue: not a minted id') end
+  if #id ~= MINTED_BYTES or not find(id, MINTED) then return refuse('EMQARG', 'enqueue: not a minted id') end
   n = n + 1
-  rows[n], starts[n] = base .. 'job:' .. id, i
-  if fields == '0' then
+  rows[n], starts[n] = jobs .. id, i
+  if fields == '0' and delay == '' then
     i = i + 4
   else
+    plain = false
     fields = int(fields or '', 0, 8)
     if not fields or i + 3 + 2 * fields > total then return refuse('EMQARG', 'enqueue: fields do not add up') end
     for f = i + 4, i + 3 + 2 * fields, 2 do
@@ -44,14 +45,14 @@ while i <= total do
       end
     end
     i = i + 4 + 2 * fields
-  end
-  local dedup = dedups[n]
-  if delay ~= '' or (dedup and dedup.mode == 'd') then
-    now = now or server_ms()
-    local run = run_at(delay, now)
-    if not run then return refuse('EMQARG', 'enqueue: delay is not canonical milliseconds') end
-    if dedup and dedup.mode == 'd' then run = math.min(now + dedup.ttl, MAX_INT) end
-    if run > 0 then runs[n] = run end
+    local dedup = dedups[n]
+    if delay ~= '' or (dedup and dedup.mode == 'd') then
+      now = now or server_ms()
+      local run = run_at(delay, now)
+      if not run then return refuse('EMQARG', 'enqueue: delay is not canonical milliseconds') end
+      if dedup and dedup.mode == 'd' then run = math.min(now + dedup.ttl, MAX_INT) end
+      if run > 0 then runs[n] = run end
+    end
   end
 end
 if n == 0 then return refuse('EMQARG', 'enqueue: no job') end
@@ -84,6 +85,20 @@ if any_dedup then call('SET', base .. 'dedups', 1) end
 if any_lane then begin_lanes(base) end
 local line = laned and the_line(base)
 local answers, seen, landed, now_list, listed, later_list = {}, {}, 0, {}, 0, {}
+if plain and not some_exist and not line and not heard then
+  local twice = 0
+  for k = 1, n do
+    local at = starts[k]
+    now_list[2 * k - 1], now_list[2 * k], answers[k] = '0', ARGV[at], 1
+    if call('HSET', rows[k], 'state', 'pending', 'attempts', '0', 'payload', ARGV[at + 1]) == 0 then -- an earlier one has this id
+      local first = 1
+      while rows[first] ~= rows[k] do first = first + 1 end
+      call('HSET', rows[k], 'payload', ARGV[starts[first] + 1])
+      answers[k], twice = ARGV[at] .. ' pending', twice + 1
+    end
+  end
+  landed, listed, n = n - twice, 2 * n, 0
+end
 for k = 1, n do
   local row, at = rows[k], starts[k]
   local dedup, lane = dedups[k], lanes_of[k]

@@ -19,7 +19,7 @@ for i = 1, #ARGV, 7 do
     return refuse('EMQARG', 'schedule_fire: neither slot nor id')
   end
   if ARGV[i + 4] ~= '0' and ARGV[i + 4] ~= '1' then return refuse('EMQARG', 'schedule_fire: alone is not 0 or 1') end
-  if id ~= '' and not string.find(id, MINTED) then
+  if id ~= '' and (#id ~= MINTED_BYTES or not string.find(id, MINTED)) then
     return refuse('EMQARG', 'schedule_fire: not a minted id')
   end
 end
