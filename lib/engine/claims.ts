@@ -159,14 +159,19 @@ export class Claims {
     return sent;
   }
 
+  /** Idle, and nothing says that a job could not be dispatched. */
+  get isWaiting(): boolean {
+    if (!this.isIdle || this.claims > this.dispatches || this.returning > 0 || this.declined) return false;
+    return this.host.executor.isPlain(this.keys);
+  }
+
   /**
-   * Lands a job and claims it in one step: idle, we need neither be woken nor claim. False where more than that is to be looked at:
-   * nothing was done then. Undefined: not now. @throws EchoError when it is not known what became of it
+   * Lands a job and claims it in one step: idle, we need neither be woken nor claim. False: not now. Later `told` hears whether it
+   * landed: where more than that is to be looked at, nothing was done; or of an error, when it is not known what became of it.
    */
-  dispatch(item: EnqueueItem): Promise<boolean> | undefined {
+  dispatch(item: EnqueueItem, told: (landed: boolean | EchoError) => void): boolean {
+    if (!this.isWaiting) return false;
     const { host, keys, leaseMs } = this;
-    if (!this.isIdle || this.claims > this.dispatches || this.returning > 0 || this.declined) return undefined;
-    if (!host.executor.isPlain(keys)) return undefined;
     const stays = this.free > 1;
     this.claims += 1;
     this.dispatches += 1;
@@ -174,23 +179,27 @@ export class Claims {
     const sentAt = host.clock.monotonic();
     this.owed ??= sentAt;
     const call = { leaseMs, epoch: host.epoch(keys), process: host.process, stays, item };
-    return host.inScope(() => {
-      this.claimant.settle();
-      return host.executor.run(dispatch, keys, call).then(
-        (row) => {
+    host.inScope(() => this.claimant.settle());
+    host.executor.runAtOnce(
+      dispatch,
+      keys,
+      call,
+      (row) =>
+        host.inScope(() => {
           if (row === undefined) this.declined = true;
           else this.parked &&= stays;
           this.owed = undefined;
           this.dispatched(row, sentAt);
-          return row !== undefined;
-        },
-        (error) => {
+          told(row !== undefined);
+        }),
+      (error) =>
+        host.inScope(() => {
           this.parked = false; // perhaps it was done
           this.dispatched(undefined, sentAt);
-          throw error;
-        },
-      );
-    });
+          told(error);
+        }),
+    );
+    return true;
   }
 
   /** Hands a wake-up that we cannot use to the next hungry process; we are then no longer hungry ourselves. */

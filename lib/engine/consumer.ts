@@ -169,9 +169,14 @@ export class Consumer extends Events<ConsumerEvents> {
     return this.claims.behind(send);
   }
 
-  /** @internal lands a job that is claimed in the same step; undefined when we do not wait for one */
-  dispatch(item: EnqueueItem): Promise<boolean> | undefined {
-    return this.claims.dispatch(item);
+  /** @internal a job would be dispatched */
+  get isWaiting(): boolean {
+    return this.claims.isWaiting;
+  }
+
+  /** @internal lands a job that is claimed in the same step; false when we do not wait for one */
+  dispatch(item: EnqueueItem, told: (landed: boolean | EchoError) => void): boolean {
+    return this.claims.dispatch(item, told);
   }
 
   /** @internal the server has acknowledged our channels */

@@ -59,7 +59,8 @@ export class EchoMq {
     const { clock, codec, wire } = settings;
     const factory = clientFactory(settings.connection);
     const keyspace = new Keyspace(settings.prefix);
-    const connection = new Connection(factory, clock, (client) => passFence(client, keyspace, wire));
+    const metronome = new Metronome(clock);
+    const connection = new Connection(factory, clock, (client) => passFence(client, keyspace, wire), metronome);
     const executor: Executor = new Executor(
       connection,
       factory.cluster
@@ -70,7 +71,6 @@ export class EchoMq {
         : undefined,
     );
     const process = base62(randomBytes(12).readBigUInt64BE());
-    const metronome = new Metronome(clock);
     const epochs = wire === 6;
     this.keyspace = keyspace;
     this.connection = connection;
@@ -99,7 +99,8 @@ export class EchoMq {
       },
       {
         around: (queue, send) => this.pump.around(queue, send),
-        dispatch: (queue, item) => this.pump.dispatch(queue, item),
+        isWaiting: (queue) => this.pump.isWaiting(queue),
+        dispatch: (queue, item, told) => this.pump.dispatch(queue, item, told),
       },
     );
     const shared = {

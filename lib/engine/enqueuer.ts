@@ -1,5 +1,5 @@
-import type { Clock } from '../kernel/clock.js';
-import { type EchoError, EchoLaneFullError, EchoStoreError, EchoTimeoutError } from '../kernel/errors.js';
+import type { Clock, Timer } from '../kernel/clock.js';
+import { type EchoError, EchoLaneFullError, EchoStoreError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import { laneOf } from '../kernel/lane.js';
 import type { JobState } from '../kernel/state.js';
@@ -37,6 +37,9 @@ export interface OutgoingJob extends EnqueueItem {
   readonly fresh: boolean;
 }
 
+/** `queueMicrotask` for less: that one keeps an async context of its own for each. */
+const AT_ONCE = Promise.resolve();
+
 /** A batch of at least so many is answered in two halves when nothing else is on its way. */
 const WORTH_HALVING = 16;
 
@@ -44,8 +47,13 @@ const WORTH_HALVING = 16;
 export interface Neighbour {
   /** Sends jobs of a queue; an idle consumer claims behind them. */
   around<T>(queue: string, send: () => T): T;
-  /** Lands a job in the hands of an idle consumer; false: it has to be enqueued. Undefined: at once. @throws EchoError */
-  dispatch(queue: string, item: EnqueueItem): Promise<boolean> | undefined;
+  /** Would a job be handed over at once? */
+  isWaiting(queue: string): boolean;
+  /**
+   * Lands a job in the hands of an idle consumer; false when there is none, and nothing is done. Later `told` is called once, with
+   * whether it landed (if not, it has to be enqueued), or with an error when that is not known.
+   */
+  dispatch(queue: string, item: EnqueueItem, told: (landed: boolean | EchoError) => void): boolean;
 }
 
 /** What a dispatched job may say of itself. */
@@ -62,6 +70,7 @@ class Turn {
 /** Sends what one turn of the event loop enqueues to a queue as one script call. */
 export class Enqueuer {
   private readonly turns = new Map<QueueKeys, Turn>();
+  private flushing = false;
   private unanswered = 0;
   /** Of {@link holding}: waits that are over in this turn. */
   private handingOver = 0;
@@ -83,9 +92,11 @@ export class Enqueuer {
     this.unanswered += 1;
     let turn = this.turns.get(keys);
     if (turn === undefined) {
-      if (this.turns.size === 0) setImmediate(() => this.flush());
       turn = new Turn();
       this.turns.set(keys, turn);
+      // A consumer that waits for a job need not wait for the end of the turn as well, if this one stays alone.
+      if (this.neighbour.isWaiting(keys.queue) && isDispatchable(item)) AT_ONCE.then(() => this.flushAlone(keys));
+      else this.flushLater();
     }
     turn.items.push(item);
     const { resolvers, rejecters } = turn;
@@ -104,7 +115,7 @@ export class Enqueuer {
     if (full) throw full;
     this.unanswered += items.length;
     const sent = portions(items, bytesOf).map((portion) =>
-      this.send(keys, portion).catch((error: EchoError) => portion.map(() => error)),
+      this.enqueue(keys, portion).catch((error: EchoError) => portion.map(() => error)),
     );
     return (await Promise.all(sent)).flat();
   }
@@ -148,7 +159,62 @@ export class Enqueuer {
     return new EchoStoreError('ECHO_BUFFER_FULL', message, true);
   }
 
+  private flushAlone(keys: QueueKeys): void {
+    const turn = this.turns.get(keys);
+    if (turn === undefined) return;
+    if (turn.items.length > 1) {
+      this.flushLater();
+    } else {
+      this.turns.delete(keys);
+      if (!this.handOver(keys, turn.items[0]!, turn.resolvers[0]!, turn.rejecters[0]!))
+        this.deliver(keys, turn.items, turn, 0);
+    }
+  }
+
+  /** Gives a job to a consumer that waits for it. Without promises: its handler waits for what is done here. False when none does. */
+  private handOver(
+    keys: QueueKeys,
+    item: OutgoingJob,
+    resolve: (result: EnqueueResult) => void,
+    reject: (error: unknown) => void,
+  ): boolean {
+    const { connection, neighbour, clock, limits } = this;
+    const since = clock.monotonic();
+    let limit: Timer | undefined;
+    let late = false;
+    const enqueueIt = (again: boolean) =>
+      this.enqueue(keys, [item], again, Math.floor(clock.monotonic() - since)).then(([landing]) => {
+        if (landing instanceof EchoLaneFullError) reject(landing);
+        else resolve(landing!);
+      }, reject);
+    const given = neighbour.dispatch(keys.queue, item, (landed) => {
+      if (late) return;
+      limit?.cancel();
+      if (landed === true) resolve({ id: item.id, status: 'landed' });
+      // Why it failed, that will say.
+      else if (landed === false || !connection.isClosed) return void enqueueIt(landed !== false);
+      else reject(landed);
+      this.over(1);
+    });
+    if (!given) return false;
+    if (Number.isFinite(limits.timeoutMs)) {
+      limit = connection.limit(limits.timeoutMs, (error) => {
+        late = true;
+        reject(error);
+        this.over(1);
+      });
+    }
+    return true;
+  }
+
+  private flushLater(): void {
+    if (this.flushing) return;
+    this.flushing = true;
+    setImmediate(() => this.flush());
+  }
+
   private flush(): void {
+    this.flushing = false;
     const turns = [...this.turns];
     this.turns.clear();
     this.connection.cork();
@@ -165,7 +231,7 @@ export class Enqueuer {
   }
 
   private deliver(keys: QueueKeys, items: OutgoingJob[], turn: Turn, at: number): void {
-    this.send(keys, items).then(
+    this.enqueue(keys, items).then(
       (results) => {
         const answer = (from: number, to: number) => {
           for (let i = from; i < to; i++) {
@@ -187,48 +253,36 @@ export class Enqueuer {
     );
   }
 
-  private dispatch(queue: string, items: OutgoingJob[]): Promise<boolean> | undefined {
-    if (items.length > 1 || !isDispatchable(items[0]!)) return undefined;
-    return this.neighbour.dispatch(queue, items[0]!);
+  private over(jobs: number): void {
+    this.unanswered -= jobs;
+    this.conditions.changed();
   }
 
-  /** Whether the job landed; undefined when that is not known: it is then sent again. @throws EchoError when it cannot be */
-  private async outcomeOf(dispatched: Promise<boolean>): Promise<boolean | undefined> {
+  /** `again`: perhaps they have landed already. */
+  private enqueue(keys: QueueKeys, items: OutgoingJob[], again = false, spentMs = 0): Promise<Landing[]> {
+    let resent = again || this.connection.cluster; // there the client library sends again by itself, and tells nobody
+    const onResend = () => {
+      resent = true;
+    };
     const { timeoutMs } = this.limits;
-    try {
-      return await (Number.isFinite(timeoutMs) ? this.connection.inTime(dispatched, timeoutMs) : dispatched);
-    } catch (error) {
-      if (error instanceof EchoTimeoutError || this.connection.isClosed) throw error;
-      return undefined; // why, enqueue will say
-    }
-  }
-
-  private async send(keys: QueueKeys, items: OutgoingJob[]): Promise<Landing[]> {
+    const limit = Number.isFinite(timeoutMs) ? Math.max(timeoutMs - spentMs, 1) : undefined;
     this.callsInFlight += 1;
-    try {
-      let resent = this.connection.cluster; // there the client library sends again by itself, and tells nobody
-      let { timeoutMs } = this.limits;
-      const dispatched = this.dispatch(keys.queue, items);
-      if (dispatched !== undefined) {
-        const since = this.clock.monotonic();
-        const outcome = await this.outcomeOf(dispatched);
-        if (outcome === true) return [{ id: items[0]!.id, status: 'landed' }];
-        resent ||= outcome === undefined;
-        timeoutMs = Math.max(timeoutMs - Math.floor(this.clock.monotonic() - since), 1);
-      }
-      const onResend = () => {
-        resent = true;
-      };
-      const limit = Number.isFinite(timeoutMs) ? timeoutMs : undefined;
-      const answers = await this.neighbour.around(keys.queue, () =>
-        this.executor.run(enqueue, keys, items, limit, onResend),
-      );
-      return items.map((item, i) => landingOf(keys.queue, item, answers[i]!, resent));
-    } finally {
+    const ended = () => {
       this.callsInFlight -= 1;
-      this.unanswered -= items.length;
-      this.conditions.changed();
-    }
+      this.over(items.length);
+    };
+    return this.neighbour
+      .around(keys.queue, () => this.executor.run(enqueue, keys, items, limit, onResend))
+      .then(
+        (answers) => {
+          ended();
+          return items.map((item, i) => landingOf(keys.queue, item, answers[i]!, resent));
+        },
+        (error) => {
+          ended();
+          throw error;
+        },
+      );
   }
 }
 

@@ -146,9 +146,14 @@ export class Pump implements ConsumerHost, SubscriberEvents {
     return consumer === undefined ? send() : consumer.behind(send);
   }
 
-  /** Lands a job in the hands of this process, where it waits for one; false: it has to be enqueued. Undefined: at once. */
-  dispatch(queue: string, item: EnqueueItem): Promise<boolean> | undefined {
-    return this.consumers.get(queue)?.dispatch(item);
+  /** Would a job be handed to a consumer here at once? */
+  isWaiting(queue: string): boolean {
+    return this.consumers.get(queue)?.isWaiting ?? false;
+  }
+
+  /** Lands a job in the hands of this process, where it waits for one; false where it does not, and nothing is done. */
+  dispatch(queue: string, item: EnqueueItem, told: (landed: boolean | EchoError) => void): boolean {
+    return this.consumers.get(queue)?.dispatch(item, told) ?? false;
   }
 
   /** Listens for the end of a queue's jobs, or for all that happens to them, on the connection that consumers listen on. */

@@ -38,6 +38,17 @@ interface Waiter {
   fail(error: EchoError): void;
 }
 
+/** Something that is sent, perhaps more than once. */
+interface Call {
+  readonly command: string;
+  readonly args: Arg[];
+  readonly options: CallOptions;
+  /** Its time is over: whoever made it has been told. */
+  passed?: boolean;
+  /** While it waits for a connection. */
+  waiting?: Waiter;
+}
+
 /**
  * The command connection of a process: one client at a time, replaced when its socket ends. Calls that arrive while there
  * is none wait for the next; calls in flight fail with it, and are sent again only when they said they may be.
@@ -49,8 +60,9 @@ export class Connection {
   private closed = false;
   private readonly waiters = new Set<Waiter>();
   private readonly listeners = new Set<ConnectionEvents>();
-  private readonly inFlight = new Map<number, number>();
-  private sent = 0;
+  /** Calls on the present client that are not answered, and since when there have been any, on the monotonic clock. */
+  private unanswered = 0;
+  private askedAt = 0;
   private pause: Timer | undefined;
   private readonly redial = new Redial();
   private upSince = 0;
@@ -63,6 +75,8 @@ export class Connection {
     private readonly factory: ClientFactory,
     private readonly clock: Clock,
     private readonly greeting: Greeting,
+    /** Where time limits wait: most are cancelled, so a timer for each would be too many. */
+    private readonly limits: Pick<Clock, 'after'> = clock,
   ) {}
 
   get cluster(): boolean {
@@ -114,28 +128,56 @@ export class Connection {
   /** Sends one command. @throws EchoError */
   call(command: string, args: Arg[], options: CallOptions): Promise<Reply> {
     if (this.closed) return Promise.reject(new EchoStateError('the connection is closed'));
-    if (options.timeoutMs === undefined) return this.attempt(command, args, options, undefined);
-    return this.withDeadline(command, args, options, options.timeoutMs);
-  }
-
-  /** The answer to something that was sent, if it comes in time. @throws EchoTimeoutError after `timeoutMs`, `late` called */
-  inTime<T>(answer: Promise<T>, timeoutMs: number, late?: () => void): Promise<T> {
+    const { timeoutMs } = options;
+    if (timeoutMs === undefined) return this.attempt({ command, args, options });
+    const call: Call = { command, args, options, passed: false };
     return new Promise((resolve, reject) => {
-      const timer = this.clock.after(timeoutMs, () => {
-        late?.();
-        reject(this.timeout(timeoutMs));
+      const limit = this.limit(timeoutMs, (error) => {
+        call.passed = true;
+        if (call.waiting) this.waiters.delete(call.waiting);
+        reject(error);
       });
-      answer.then(
-        (value) => {
-          timer.cancel();
-          resolve(value);
+      this.attempt(call).then(
+        (reply) => {
+          limit.cancel();
+          resolve(reply);
         },
         (error) => {
-          timer.cancel();
+          limit.cancel();
           reject(error);
         },
       );
     });
+  }
+
+  /**
+   * Sends one command once, on the connection that is there. Told in the moment the answer is read, with no promise in between and in
+   * no particular async context: for what a job waits for.
+   */
+  callAtOnce(command: string, args: Arg[], answer: (reply: Reply) => void, failure: (error: EchoError) => void): void {
+    const { client } = this;
+    if (client === undefined) {
+      setImmediate(failure, this.closed ? new EchoStateError('the connection is closed') : connectionLost());
+      return;
+    }
+    this.asked();
+    client.send(
+      command,
+      args,
+      (reply) => {
+        this.answered(client);
+        answer(reply);
+      },
+      (error) => {
+        this.failed(client);
+        failure(this.faultOn(client, error));
+      },
+    );
+  }
+
+  /** Gives whoever waits for an answer an error when it takes too long; cancelled when it has come. */
+  limit(timeoutMs: number, late: (error: EchoTimeoutError) => void): Timer {
+    return this.limits.after(timeoutMs, () => late(this.timeout(timeoutMs)));
   }
 
   /** One step through the keyspace of the node that holds a queue. */
@@ -152,8 +194,7 @@ export class Connection {
 
   /** Milliseconds in which nothing was answered although something was asked; 0 when nothing is. */
   get silentMs(): number {
-    for (const since of this.inFlight.values()) return this.clock.monotonic() - Math.max(since, this.lastAnswer);
-    return 0;
+    return this.unanswered === 0 ? 0 : this.clock.monotonic() - Math.max(this.askedAt, this.lastAnswer);
   }
 
   /** Destroys the socket, so that a new one is made. */
@@ -184,44 +225,75 @@ export class Connection {
     });
   }
 
-  private async attempt(
-    command: string,
-    args: Arg[],
-    options: CallOptions,
-    deadline: { passed: boolean; waiting?: Waiter | undefined } | undefined,
-  ): Promise<Reply> {
-    for (;;) {
-      const client = this.client ?? (await this.nextClient(deadline));
-      const ticket = this.sent++;
-      this.inFlight.set(ticket, this.clock.monotonic());
-      try {
-        const reply = await client.call(command, args);
-        this.lastAnswer = this.clock.monotonic();
-        return reply;
-      } catch (error) {
-        const fault = this.client === client ? asEchoError(error) : lost(error);
-        if (isWrongNode(error)) client.destroy();
-        if (this.closed || deadline?.passed || !options.resend) throw fault;
-        if (isNotReady(error)) await this.sleep(NOT_READY_PAUSE_MS);
-        else if (fault.code !== 'ECHO_UNREACHABLE') throw fault;
-        else {
-          options.onResend?.();
-          // Its socket is gone and its end has not come through: trying again at once would keep it from ever coming.
-          if (this.client === client) await this.sleep(END_PAUSE_MS);
-        }
-        if (deadline?.passed) throw fault; // during the pause: the caller has been told, and it must not be sent any more
-      } finally {
-        this.inFlight.delete(ticket);
-      }
-    }
+  /** On the connection that is there, or the next one. Nothing but promises of one step each: it is in the way of every job. */
+  private attempt(call: Call): Promise<Reply> {
+    const { client } = this;
+    if (client === undefined) return this.nextClient(call).then((next) => this.sendOn(next, call));
+    return this.sendOn(client, call);
   }
 
-  private withDeadline(command: string, args: Arg[], options: CallOptions, timeoutMs: number): Promise<Reply> {
-    const deadline: { passed: boolean; waiting?: Waiter } = { passed: false };
-    return this.inTime(this.attempt(command, args, options, deadline), timeoutMs, () => {
-      deadline.passed = true;
-      if (deadline.waiting) this.waiters.delete(deadline.waiting);
+  private sendOn(client: Client, call: Call): Promise<Reply> {
+    this.asked();
+    return new Promise((resolve) => {
+      client.send(
+        call.command,
+        call.args,
+        (reply) => {
+          this.answered(client);
+          resolve(reply);
+        },
+        (error) => {
+          this.failed(client);
+          resolve(this.afterFailure(client, call, error));
+        },
+      );
     });
+  }
+
+  private faultOn(client: Client, error: unknown): EchoError {
+    const fault = this.client === client ? asEchoError(error) : lost(error);
+    if (isWrongNode(error)) client.destroy();
+    return fault;
+  }
+
+  private asked(): void {
+    if (this.unanswered === 0) this.askedAt = this.clock.monotonic();
+    this.unanswered += 1;
+  }
+
+  private answered(client: Client): void {
+    this.failed(client);
+    this.lastAnswer = this.clock.monotonic();
+  }
+
+  private failed(client: Client): void {
+    if (this.client === client) this.unanswered -= 1; // with a client that has ended all were let go
+  }
+
+  /** Sends it again as long as that helps and is allowed. @throws EchoError */
+  private async afterFailure(client: Client, call: Call, error: unknown): Promise<Reply> {
+    for (let failure = error; ; ) {
+      const fault = this.faultOn(client, failure);
+      if (this.closed || call.passed || !call.options.resend) throw fault;
+      if (isNotReady(failure)) await this.sleep(NOT_READY_PAUSE_MS);
+      else if (fault.code !== 'ECHO_UNREACHABLE') throw fault;
+      else {
+        call.options.onResend?.();
+        // Its socket is gone and its end has not come through: trying again at once would keep it from ever coming.
+        if (this.client === client) await this.sleep(END_PAUSE_MS);
+      }
+      if (call.passed) throw fault; // during the pause: the caller has been told, and it must not be sent any more
+      client = this.client ?? (await this.nextClient(call));
+      this.asked();
+      try {
+        const reply = await client.call(call.command, call.args);
+        this.answered(client);
+        return reply;
+      } catch (next) {
+        this.failed(client);
+        failure = next;
+      }
+    }
   }
 
   private timeout(timeoutMs: number): EchoTimeoutError {
@@ -231,12 +303,12 @@ export class Connection {
     return new EchoTimeoutError(`gave up after ${timeoutMs} ms: ${why}`, this.lastFault);
   }
 
-  private nextClient(deadline?: { waiting?: Waiter | undefined }): Promise<Client> {
+  private nextClient(call?: Call): Promise<Client> {
     if (this.closed) return Promise.reject(new EchoStateError('the connection is closed'));
     this.begin();
     return new Promise((resolve, reject) => {
       const waiter: Waiter = { go: resolve, fail: reject };
-      if (deadline) deadline.waiting = waiter;
+      if (call) call.waiting = waiter;
       this.waiters.add(waiter);
     });
   }
@@ -335,7 +407,7 @@ export class Connection {
   private ended(client: Client, greeted: boolean, error: Error | undefined): void {
     if (this.client === client) this.client = undefined;
     if (this.dialling === client) this.dialling = undefined;
-    this.inFlight.clear();
+    this.unanswered = 0;
     if (this.closed) return;
     this.lastFault = error ? asEchoError(error) : connectionLost();
     const pause = this.redial.after(greeted ? this.clock.monotonic() - this.upSince : undefined);

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { EchoStoreError } from '../kernel/errors.js';
+import { type EchoError, EchoStoreError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import type { CallOptions, Connection } from './connection.js';
 import type { Arg, Reply } from './reply.js';
@@ -33,20 +33,52 @@ export class Executor {
   private readonly touched = new Map<string, Promise<void>>();
 
   /** @throws EchoError; a refusal means that nothing was written */
-  async run<Call, Answer>(
+  run<Call, Answer>(
     step: Transition<Call, Answer>,
     keys: QueueKeys,
     call: Call,
     timeoutMs?: number,
     onResend?: () => void,
   ): Promise<Answer> {
-    if (this.firstTouch !== undefined) await this.touch(keys);
-    const names = step.keys;
-    const places: string[] = [];
-    for (let i = 0; i < names.length; i++) places.push(keys[names[i]!]);
     const options = { resend: step.resend, timeoutMs, onResend };
-    const reply = await this.script(step.name, places, step.encode(call), options);
-    return step.decode(reply, call);
+    if (this.firstTouch !== undefined) return this.touch(keys).then(() => this.step(step, keys, call, options));
+    return this.step(step, keys, call, options);
+  }
+
+  /**
+   * The same, sent once, for a step that a job waits for: one of the two is called in the moment the answer is read, with no promise in
+   * between and in no particular async context.
+   */
+  runAtOnce<Call, Answer>(
+    step: Transition<Call, Answer>,
+    keys: QueueKeys,
+    call: Call,
+    answer: (answer: Answer) => void,
+    failure: (error: EchoError) => void,
+  ): void {
+    const { connection } = this;
+    const { sha, text } = this.edition(step.name, 'whole');
+    const send = () => {
+      const args = argsOf(step, keys, call);
+      args[0] = sha;
+      const read = (reply: Reply) => answer(step.decode(reply, call));
+      connection.callAtOnce('evalsha', args, read, (error) => {
+        if (error.code !== 'NOSCRIPT') return failure(error);
+        args[0] = text;
+        connection.callAtOnce('eval', args, read, failure);
+      });
+    };
+    if (this.firstTouch === undefined) send();
+    else this.touch(keys).then(send, failure);
+  }
+
+  private step<Call, Answer>(
+    step: Transition<Call, Answer>,
+    keys: QueueKeys,
+    call: Call,
+    options: CallOptions,
+  ): Promise<Answer> {
+    return this.evaluate(step.name, keys.base, argsOf(step, keys, call), options, (reply) => step.decode(reply, call));
   }
 
   /**
@@ -61,23 +93,9 @@ export class Executor {
   }
 
   /** A script by name, for steps that concern more than one queue. */
-  async script(name: ScriptName, keys: string[], args: Arg[], options: CallOptions): Promise<Reply> {
-    const rest: Arg[] = [keys.length, ...keys];
-    for (let i = 0; i < args.length; i++) rest.push(args[i]!); // a spread of thousands would go through the stack
-    const base = keys[keys.length - 1]!;
-    if (this.takesPlain(name, base)) {
-      try {
-        return await this.send(this.edition(name, 'plain'), rest, options);
-      } catch (error) {
-        if (!(error instanceof EchoStoreError)) throw error;
-        // For good: a queue that has used lanes keeps them, and one that somebody has listened to once is not worth a second look. And
-        // for all scripts: a settlement that was sent again would come behind the claim that followed it.
-        if (error.code === 'EMQPLAIN') remember(this.beyondPlain, base);
-        else if (error.code === 'EMQTIED') remember(this.tied, base);
-        else throw error;
-      }
-    }
-    return this.send(this.edition(name, 'whole'), rest, options);
+  script(name: ScriptName, keys: string[], args: Arg[], options: CallOptions): Promise<Reply> {
+    const all = append(['', keys.length, ...keys], args);
+    return this.evaluate(name, keys[keys.length - 1]!, all, options, (reply) => reply);
   }
 
   /** As far as we know, a queue of plain jobs. */
@@ -90,13 +108,48 @@ export class Executor {
     return hasPlainEdition(name) && !this.beyondPlain.has(base) && !(name === 'complete' && this.tied.has(base));
   }
 
-  private async send({ sha, text }: Script, rest: Arg[], options: CallOptions): Promise<Reply> {
-    try {
-      return await this.connection.call('evalsha', [sha as Arg].concat(rest), options);
-    } catch (error) {
-      if (!(error instanceof EchoStoreError) || error.code !== 'NOSCRIPT') throw error;
-      return this.connection.call('eval', [text as Arg].concat(rest), options);
-    }
+  /** `args` has an empty place in front, for the script. */
+  private evaluate<Answer>(
+    name: ScriptName,
+    base: string,
+    args: Arg[],
+    options: CallOptions,
+    read: (reply: Reply) => Answer,
+  ): Promise<Answer> {
+    if (!this.takesPlain(name, base)) return this.send(this.edition(name, 'whole'), args, options, read);
+    return this.send(this.edition(name, 'plain'), args, options, read).catch((error) => {
+      if (!(error instanceof EchoStoreError)) throw error;
+      // For good: a queue that has used lanes keeps them, and one that somebody has listened to once is not worth a second look. And
+      // for all scripts: a settlement that was sent again would come behind the claim that followed it.
+      if (error.code === 'EMQPLAIN') remember(this.beyondPlain, base);
+      else if (error.code === 'EMQTIED') remember(this.tied, base);
+      else throw error;
+      return this.send(this.edition(name, 'whole'), args, options, read);
+    });
+  }
+
+  private send<Answer>(
+    { sha, text }: Script,
+    args: Arg[],
+    options: CallOptions,
+    read: (reply: Reply) => Answer,
+  ): Promise<Answer> {
+    args[0] = sha;
+    // As many promises on the second way as on the first, or an answer could be told after that of a later call.
+    return new Promise((resolve, reject) => {
+      const answer = (reply: Reply) => {
+        try {
+          resolve(read(reply));
+        } catch (error) {
+          reject(error);
+        }
+      };
+      this.connection.call('evalsha', args, options).then(answer, (error) => {
+        if (!(error instanceof EchoStoreError) || error.code !== 'NOSCRIPT') return reject(error);
+        args[0] = text;
+        this.connection.call('eval', args, options).then(answer, reject);
+      });
+    });
   }
 
   private touch(keys: QueueKeys): Promise<void> {
@@ -120,6 +173,20 @@ export class Executor {
     }
     return script;
   }
+}
+
+/** All arguments, with an empty place in front for the script. */
+function argsOf<Call>(step: Transition<Call, unknown>, keys: QueueKeys, call: Call): Arg[] {
+  const names = step.keys;
+  const args: Arg[] = ['', names.length];
+  for (let i = 0; i < names.length; i++) args.push(keys[names[i]!]);
+  return append(args, step.encode(call));
+}
+
+/** A spread of thousands would go through the stack. */
+function append(args: Arg[], more: readonly Arg[]): Arg[] {
+  for (let i = 0; i < more.length; i++) args.push(more[i]!);
+  return args;
 }
 
 /** Names may come from tenants without end: what was learnt is forgotten when it is much. */
