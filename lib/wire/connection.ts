@@ -5,7 +5,7 @@ import { base62 } from '../kernel/id.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import { Redial } from '../kernel/reconnect.js';
 import type { Client, ClientFactory, Scan } from './client.js';
-import { asEchoError, connectionLost, isNotReady, isWrongNode } from './faults.js';
+import { asEchoError, connectionLost, isNotReady, isWrongNode, tagOf } from './faults.js';
 import type { Arg, Reply } from './reply.js';
 
 export interface CallOptions {
@@ -169,7 +169,7 @@ export class Connection {
         answer(reply);
       },
       (error) => {
-        this.failed(client);
+        this.failed(client, error);
         failure(this.faultOn(client, error));
       },
     );
@@ -243,7 +243,7 @@ export class Connection {
           resolve(reply);
         },
         (error) => {
-          this.failed(client);
+          this.failed(client, error);
           resolve(this.afterFailure(client, call, error));
         },
       );
@@ -262,12 +262,15 @@ export class Connection {
   }
 
   private answered(client: Client): void {
-    this.failed(client);
+    if (this.client !== client) return; // with a client that has ended all were let go
+    this.unanswered -= 1;
     this.lastAnswer = this.clock.monotonic();
   }
 
-  private failed(client: Client): void {
-    if (this.client === client) this.unanswered -= 1; // with a client that has ended all were let go
+  private failed(client: Client, error: unknown): void {
+    if (this.client !== client) return;
+    this.unanswered -= 1;
+    if (tagOf(error)) this.lastAnswer = this.clock.monotonic(); // a refusal is a sign of life
   }
 
   /** Sends it again as long as that helps and is allowed. @throws EchoError */
@@ -290,7 +293,7 @@ export class Connection {
         this.answered(client);
         return reply;
       } catch (next) {
-        this.failed(client);
+        this.failed(client, next);
         failure = next;
       }
     }
