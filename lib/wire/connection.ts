@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { randomBytes } from 'node:crypto';
 import type { Clock, Timer } from '../kernel/clock.js';
 import { EchoError, EchoStateError, EchoTimeoutError } from '../kernel/errors.js';
@@ -70,6 +71,8 @@ export class Connection {
   private lastFault: EchoError | undefined;
   private nonce = '';
   private readonly runIds = new Map<string, string>();
+  /** Sockets and what they tell belong to nobody's request, though the first one may be what connects. */
+  private readonly scope = new AsyncResource('EchoMqConnection');
 
   constructor(
     private readonly factory: ClientFactory,
@@ -341,7 +344,7 @@ export class Connection {
   private begin(): void {
     if (this.begun) return;
     this.begun = true;
-    this.dial();
+    this.scope.runInAsyncScope(() => this.dial());
   }
 
   private dial(): void {
