@@ -250,4 +250,64 @@ describe('a job that is enqueued where a consumer idles', () => {
     expect(ledger.jobs[0]).toMatchObject({ name: 'slow', attempts: 1 });
     await until(async () => (await echo.jobs.counts('q')).metrics.completed === 1, { what: 'the job to be completed' });
   });
+
+  it.each(['comes after all', 'is lost'])(
+    'counts once against the buffer when its time is over and its answer %s',
+    async (how) => {
+      const echo = await rig.connect({ connection: proxied.url, enqueueTimeoutMs: 100, enqueueBufferLimit: 1 });
+      const ledger = new Ledger();
+      echo.consume('q', {}, ledger.handler).on('error', () => {});
+      await hungry(server.client(), 'q');
+      proxied.proxy.freeze('replies');
+      const late = await echo.jobs.enqueue('q', 'late').catch((reason: unknown) => reason);
+      expect(late).toMatchObject({ code: 'ECHO_TIMEOUT' });
+      proxied.proxy.refuse();
+      if (how === 'is lost') proxied.proxy.cut();
+      proxied.proxy.thaw('replies');
+      if (how === 'comes after all') await ledger.ran(1);
+      proxied.proxy.cut();
+      await until(() => rig.complaints.length > 0, { what: 'the loss to be told' });
+      const codes = await Promise.all(
+        ['buffered', 'too many'].map((name) => echo.jobs.enqueue('q', name).catch(({ code }) => code)),
+      );
+      expect(codes).toEqual(['ECHO_TIMEOUT', 'ECHO_BUFFER_FULL']);
+      proxied.proxy.accept();
+    },
+  );
+
+  it('is run with all that come at once after the server has forgotten its scripts, in their order', async () => {
+    const gates = new Gates();
+    let handler: Handler = () => undefined;
+    const { jobs } = await idle((job) => handler(job), 4);
+    handler = gates.handler;
+    await server.client().script('FLUSH');
+    const names = Array.from({ length: 6 }, (_, n) => `job ${n}`);
+    const landing = [];
+    for (const name of names) {
+      landing.push(jobs.enqueue('q', name));
+      await new Promise((next) => setImmediate(next));
+    }
+    for (let n = 1; n <= names.length; n++) (await gates.run(n)).end();
+    expect((await Promise.all(landing)).map(({ status }) => status)).toEqual(names.map(() => 'landed'));
+    expect(gates.runs.map(({ job }) => job.name)).toEqual(names);
+    await until(async () => (await jobs.counts('q')).metrics.completed === 8, { what: 'all jobs' });
+    expect(await jobs.counts('q')).toMatchObject({ pending: 0, active: 0, metrics: { enqueued: 8, stalled: 0 } });
+    await expectInvariants(server.client(), 'q');
+  });
+
+  it('is enqueued, in its order, when the key of what runs is of another type, which is then the user’s to hear of', async () => {
+    const ledger = new Ledger();
+    const { jobs } = await idle(ledger.handler, 4);
+    const client = server.client();
+    await client.set('emq:{q}:active', 'text');
+    const landing = await Promise.all([jobs.enqueue('q', 'first'), jobs.enqueue('q', 'second')]);
+    const third = await jobs.enqueue('q', 'third');
+    expect([...landing, third].map(({ status }) => status)).toEqual(['landed', 'landed', 'landed']);
+    expect(await jobs.counts('q').catch(({ code }) => code)).toBe('EMQTYPE');
+    await client.del('emq:{q}:active');
+    await ledger.ran(5);
+    expect(ledger.jobs.slice(2).map(({ name }) => name)).toEqual(['first', 'second', 'third']);
+    await until(async () => (await jobs.counts('q')).metrics.completed === 5, { what: 'all jobs' });
+    expect(await jobs.counts('q')).toMatchObject({ metrics: { enqueued: 5 } });
+  });
 });
