@@ -250,9 +250,14 @@ describeTls(`TLS${obstacle ? ` (skipped: ${obstacle})` : ''}`, () => {
     const ledger = new Ledger();
     const echo = await rig.connect({ connection: { host: 'localhost', port, tls: { ca } } });
     echo.consume('q', {}, ledger.handler);
-    await echo.jobs.enqueue('q', 'job');
+    const said = ['short', 'x'.repeat(20_000), 'ß'.repeat(20_000)];
+    await echo.jobs.enqueue('q', 'job', said[0]);
     await ledger.ran(1);
-    await until(async () => (await echo.jobs.counts('q')).metrics.completed === 1, { what: 'its completion' });
+    const many = Array.from({ length: 299 }, (_, n) => ({ name: 'job', data: said[(n + 1) % 3] }));
+    await echo.jobs.enqueueMany('q', many);
+    await ledger.ran(300);
+    expect(ledger.jobs.map(({ data }, n) => data === said[n % 3])).toEqual(ledger.jobs.map(() => true));
+    await until(async () => (await echo.jobs.counts('q')).metrics.completed === 300, { what: 'all completions' });
     await echo.close();
     const plain = new Redis(server.url);
     await expectInvariants(plain, 'q');
