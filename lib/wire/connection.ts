@@ -163,7 +163,6 @@ export class Connection {
       setImmediate(failure, this.closed ? new EchoStateError('the connection is closed') : connectionLost());
       return;
     }
-    this.asked();
     client.send(
       command,
       args,
@@ -176,6 +175,7 @@ export class Connection {
         failure(this.faultOn(client, error));
       },
     );
+    this.asked();
   }
 
   /** Gives whoever waits for an answer an error when it takes too long; cancelled when it has come. */
@@ -236,7 +236,6 @@ export class Connection {
   }
 
   private sendOn(client: Client, call: Call): Promise<Reply> {
-    this.asked();
     return new Promise((resolve) => {
       client.send(
         call.command,
@@ -250,6 +249,7 @@ export class Connection {
           resolve(this.afterFailure(client, call, error));
         },
       );
+      this.asked();
     });
   }
 

@@ -113,6 +113,17 @@ describe('calls on one connection', () => {
     expect(connection.silentMs).toBe(0);
   });
 
+  it('that cannot be said are refused to whoever makes them, and nobody waits for their answer', async () => {
+    const clock = shiftedClock();
+    const connection = await connections.open(proxied.url, clock);
+    const none = { length: 1 } as unknown as Buffer;
+    await expect(connection.call('ECHO', [none], ONCE)).rejects.toThrow('must be an instance of Buffer');
+    await expect(atOnce(connection, 'ECHO', none)).rejects.toThrow('must be an instance of Buffer');
+    expect(await outcome(connection.call('ECHO', ['next'], ONCE))).toBe('next');
+    clock.shift(60_000);
+    expect(connection.silentMs).toBe(0);
+  });
+
   it('fail all together when the socket is cut, and the connection comes back', async () => {
     const connection = await connections.open(proxied.url);
     await carrierOf(connection, 'one');
