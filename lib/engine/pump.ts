@@ -250,10 +250,9 @@ export class Pump implements ConsumerHost, SubscriberEvents {
   }
 
   private listenFor(keys: QueueKeys, hears: Hearing): void {
-    if (this.subscriber === undefined) {
-      this.subscriber = new Subscriber(this.parts.factory, this.clock, this.process, this);
-    }
-    this.subscriber.add(keys, hears);
+    this.subscriber ??= new Subscriber(this.parts.factory, this.clock, this.process, this);
+    const { subscriber } = this;
+    this.inScope(() => subscriber.add(keys, hears));
   }
 
   private reconnected(): void {

@@ -244,6 +244,11 @@ class RedisClient extends LibraryClient<Redis> implements Client {
     const theirs = socket.listeners('data');
     this.exchange = new Exchange(socket);
     for (const listener of theirs) socket.off('data', listener as () => void);
+    // Whatever a version of it may yet want to say by itself: its answer would be taken for that of a call.
+    this.client.sendCommand = (command) => {
+      command.reject(new Error('this connection takes no commands of the client library any more'));
+      return command.promise;
+    };
   }
 
   scan(_key: string, cursor: string, pattern: string, count: number): Promise<Reply> {

@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { randomBytes } from 'node:crypto';
 import type { Clock, Timer } from '../kernel/clock.js';
 import { EchoError, EchoStateError, EchoTimeoutError } from '../kernel/errors.js';
@@ -5,7 +6,7 @@ import { base62 } from '../kernel/id.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import { Redial } from '../kernel/reconnect.js';
 import type { Client, ClientFactory, Scan } from './client.js';
-import { asEchoError, connectionLost, isNotReady, isWrongNode } from './faults.js';
+import { asEchoError, connectionLost, isNotReady, isWrongNode, tagOf } from './faults.js';
 import type { Arg, Reply } from './reply.js';
 
 export interface CallOptions {
@@ -70,6 +71,8 @@ export class Connection {
   private lastFault: EchoError | undefined;
   private nonce = '';
   private readonly runIds = new Map<string, string>();
+  /** Sockets and what they tell belong to nobody's request, though the first one may be what connects. */
+  private readonly scope = new AsyncResource('EchoMqConnection');
 
   constructor(
     private readonly factory: ClientFactory,
@@ -169,7 +172,7 @@ export class Connection {
         answer(reply);
       },
       (error) => {
-        this.failed(client);
+        this.failed(client, error);
         failure(this.faultOn(client, error));
       },
     );
@@ -243,7 +246,7 @@ export class Connection {
           resolve(reply);
         },
         (error) => {
-          this.failed(client);
+          this.failed(client, error);
           resolve(this.afterFailure(client, call, error));
         },
       );
@@ -262,12 +265,15 @@ export class Connection {
   }
 
   private answered(client: Client): void {
-    this.failed(client);
+    if (this.client !== client) return; // with a client that has ended all were let go
+    this.unanswered -= 1;
     this.lastAnswer = this.clock.monotonic();
   }
 
-  private failed(client: Client): void {
-    if (this.client === client) this.unanswered -= 1; // with a client that has ended all were let go
+  private failed(client: Client, error: unknown): void {
+    if (this.client !== client) return;
+    this.unanswered -= 1;
+    if (tagOf(error)) this.lastAnswer = this.clock.monotonic(); // a refusal is a sign of life
   }
 
   /** Sends it again as long as that helps and is allowed. @throws EchoError */
@@ -290,7 +296,7 @@ export class Connection {
         this.answered(client);
         return reply;
       } catch (next) {
-        this.failed(client);
+        this.failed(client, next);
         failure = next;
       }
     }
@@ -338,7 +344,7 @@ export class Connection {
   private begin(): void {
     if (this.begun) return;
     this.begun = true;
-    this.dial();
+    this.scope.runInAsyncScope(() => this.dial());
   }
 
   private dial(): void {

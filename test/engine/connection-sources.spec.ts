@@ -5,11 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { Cluster, Redis } from 'ioredis';
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { EchoConfigError, EchoMq, type EchoMqOptions, EchoWireError } from '../../lib/core.js';
 import { findBinary } from '../../scripts/server/binary.js';
 import { freePort } from '../../scripts/server/free-port.js';
 import { RedisProcess } from '../../scripts/server/redis-process.js';
+import { itWithProcess } from '../support/availability.js';
 import { expectInvariants } from '../support/invariants.js';
 import { guardLeaks } from '../support/leaks.js';
 import { useServer } from '../support/server.js';
@@ -61,6 +62,42 @@ describe('a client that is passed in', () => {
     await own.ping();
     await expectInvariants(server.client(), 'q');
   });
+
+  it.each<[string, RedisOptions]>([
+    ['that speaks the second version of the protocol', { protocol: 2 }],
+    ['that speaks the third', { protocol: 3 }],
+    ['that wants the shapes of the third', { protocol: 3, replyMapping: 'resp3' }],
+    ['of another database', { db: 3 }],
+    ['that does not ask whether the server is ready', { enableReadyCheck: false }],
+    ['that tells the server nothing of itself', { disableClientInfo: true }],
+    ['that wants numbers as text', { stringNumbers: true }],
+  ])('may be one %s', async (_what, options) => {
+    const own = new Redis(server.url, { ...options, lazyConnect: true });
+    const { client, ledger, echo } = await worked(own, server.client({ db: own.options.db ?? 0 }));
+    expect(ledger.jobs.map(({ name, data }) => [name, data])).toEqual([['job', { text: 'Größe' }]]);
+    expect((await echo.health()).ok).toBe(true);
+    expect(own.status).toBe('wait');
+    await expectInvariants(client, 'q');
+  });
+
+  itWithProcess('may have a password, and a user who may do anything but PING', async () => {
+    await server.process.command('ACL', 'SETUSER', 'deaf', 'reset', 'on', '>secret', '~*', '&*', '+@all', '-ping');
+    const own = new Redis(server.url, { username: 'deaf', password: 'secret', lazyConnect: true });
+    const { client } = await worked(own, server.client());
+    expect(rig.complaints).toEqual([]);
+    await expectInvariants(client, 'q');
+  });
+
+  /** A job that was enqueued, run and completed through the settings of a client. */
+  async function worked(own: Redis, client: Redis) {
+    const ledger = new Ledger();
+    const echo = await rig.connect({ connection: own });
+    echo.consume('q', {}, ledger.handler);
+    await echo.jobs.enqueue('q', 'job', { text: 'Größe' });
+    await ledger.ran(1);
+    await until(() => client.hget('emq:{q}:metrics:completed', 'count'), { what: 'its completion' });
+    return { client, ledger, echo };
+  }
 
   it('need not be connected, and its habits that are unsafe here are not taken over', async () => {
     const own = new Redis(server.url, { lazyConnect: true, commandTimeout: 1, enableAutoPipelining: true });

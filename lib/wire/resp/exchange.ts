@@ -28,7 +28,7 @@ export class Exchange {
           process.nextTick(raise, error); // a fault of whoever asked: nothing is wrong with what is read
         }
       },
-      refusal: (error) => this.shift().failure(error),
+      refusal: (error) => tell(this.shift(), error),
     });
     socket.on('data', (chunk: Buffer) => {
       try {
@@ -48,11 +48,12 @@ export class Exchange {
       setImmediate(failure, ended());
       return;
     }
+    const said = request(command, args); // first: what cannot be said is not waited for
     const asked: Asked = { answer, failure, next: undefined };
     if (this.last === undefined) this.first = asked;
     else this.last.next = asked;
     this.last = asked;
-    socket.write(request(command, args), 'latin1');
+    socket.write(said, 'latin1');
   }
 
   private shift(): Asked {
@@ -60,6 +61,7 @@ export class Exchange {
     if (asked === undefined) throw new Error('the server answered what it was not asked');
     this.first = asked.next;
     if (asked.next === undefined) this.last = undefined;
+    asked.next = undefined; // or one that has grown old would make all behind it grow old, for the garbage collection
     return asked;
   }
 
@@ -67,7 +69,16 @@ export class Exchange {
     let asked = this.first;
     this.first = undefined;
     this.last = undefined;
-    for (; asked !== undefined; asked = asked.next) asked.failure(ended());
+    for (; asked !== undefined; asked = asked.next) tell(asked, ended());
+  }
+}
+
+/** Whoever asked may throw; the others are told all the same. */
+function tell(asked: Asked, error: Error): void {
+  try {
+    asked.failure(error);
+  } catch (thrown) {
+    process.nextTick(raise, thrown);
   }
 }
 

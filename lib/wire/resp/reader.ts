@@ -19,7 +19,7 @@ export interface ReplySink {
 /** How each kind of answer begins; those from `MAP` on are of the third version of the protocol. */
 const [BULK, INTEGER, ARRAY, SIMPLE, ERROR] = bytes('$:*+-');
 const [MAP, SET, PUSH, ATTRIBUTE, NULL, BOOLEAN, DOUBLE, BIG_NUMBER, BLOB_ERROR, VERBATIM] = bytes('%~>|_#,(!=');
-const [ZERO, MINUS, CR, TRUE] = bytes('0-\rt');
+const [ZERO, MINUS, CR, LF, TRUE, FALSE] = bytes('0-\r\ntf');
 
 /** An answer that has begun with its number of elements. */
 interface Open {
@@ -105,7 +105,7 @@ export class ReplyReader {
     const length = this.number();
     if (this.missing > 0) return;
     if (length < 0) {
-      this.take(null);
+      this.none(length, kind === BULK);
       return;
     }
     const start = this.at;
@@ -114,8 +114,12 @@ export class ReplyReader {
       this.missing = missing;
       return;
     }
-    this.at = start + length + 2;
-    const said = this.chunk.subarray(start, start + length);
+    const end = start + length;
+    if (this.chunk[end] !== CR || this.chunk[end + 1] !== LF) {
+      throw new ProtocolError(`the server sent a string of ${length} bytes that does not end there`);
+    }
+    this.at = end + 2;
+    const said = this.chunk.subarray(start, end);
     if (kind === BULK) this.take(said);
     else if (kind === VERBATIM)
       this.take(said.subarray(4)); // behind its format: `txt:`
@@ -131,7 +135,7 @@ export class ReplyReader {
     const length = this.number();
     if (this.missing > 0) return;
     if (length < 0) {
-      this.take(null);
+      this.none(length, kind === ARRAY);
       return;
     }
     const left = kind === MAP || kind === ATTRIBUTE ? 2 * length : length;
@@ -149,8 +153,21 @@ export class ReplyReader {
     this.at = end + 2;
     if (kind === ERROR) this.take(new ReplyError(said.toString()));
     else if (kind === NULL) this.take(null);
-    else if (kind === BOOLEAN) this.take(said[0] === TRUE ? 1 : 0);
+    else if (kind === BOOLEAN) this.boolean(said);
     else this.take(said);
+  }
+
+  private boolean(said: Buffer): void {
+    if (said.length !== 1 || (said[0] !== TRUE && said[0] !== FALSE)) {
+      throw new ProtocolError('the server sent what is neither true nor false');
+    }
+    this.take(said[0] === TRUE ? 1 : 0);
+  }
+
+  /** A string or a list that is none, as its length says. */
+  private none(length: number, known: boolean): void {
+    if (length !== -1 || !known) throw new ProtocolError(`the server sent a length of ${length}`);
+    this.take(null);
   }
 
   /** The rest of a line that is an integer. */
@@ -159,6 +176,7 @@ export class ReplyReader {
     let at = this.at;
     const negative = chunk[at] === MINUS;
     if (negative) at += 1;
+    const digits = at;
     let value = 0;
     for (; at < chunk.length; at++) {
       const digit = chunk[at]! - ZERO!;
@@ -169,7 +187,9 @@ export class ReplyReader {
       this.missing = at + 2 - chunk.length;
       return 0;
     }
-    if (chunk[at] !== CR) throw new ProtocolError('the server sent a number that is none');
+    if (chunk[at] !== CR || chunk[at + 1] !== LF || at === digits) {
+      throw new ProtocolError('the server sent a number that is none');
+    }
     this.at = at + 2;
     return negative ? -value : value;
   }

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, it } from '@jest/globals';
-import { Snooze } from '../../../lib/core.js';
+import { EchoMq, Snooze } from '../../../lib/core.js';
 import { until } from '../../support/until.js';
 import { Gates } from '../gates.js';
 import { hungry, latch, numbers, useStage } from './stage.js';
@@ -65,6 +65,40 @@ describe('the async context of whoever enqueues', () => {
     );
     await until(() => ended.length === 50, { what: 'all' });
     expect([...seen]).toEqual([undefined]);
+  });
+
+  it('is not that of anything that hears of answers, when the connection was first made in it', async () => {
+    const seen: string[] = [];
+    const note = (what: string) => seen.push(`${what}: ${requests.getStore()}`);
+    const echo = EchoMq.create({
+      connection: stage.server.url,
+      onError: () => note('error'),
+      onReconnected: () => note('reconnected'),
+    });
+    try {
+      await requests.run('request', () => echo.jobs.enqueue('q', 'a'));
+      const consumer = requests.run('start', () =>
+        echo.consume('q', { concurrency: 2 }, (job) => note(`handler of ${job.name}`)),
+      );
+      consumer.on('completed', () => note('completed'));
+      await until(() => seen.length === 2, { what: 'the first job' });
+      await hungry(stage.control, 'q');
+      await requests.run('another request', () => echo.jobs.enqueue('q', 'b'));
+      await until(() => seen.length === 4, { what: 'the second job' });
+      await hungry(stage.control, 'q');
+      await stage.control.client('KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+      await until(() => seen.length === 6, { what: 'the loss and its end' });
+      expect(seen).toEqual([
+        'handler of a: undefined',
+        'completed: undefined',
+        'handler of b: undefined',
+        'completed: undefined',
+        'error: undefined',
+        'reconnected: undefined',
+      ]);
+    } finally {
+      await echo.close();
+    }
   });
 
   it('is not seen by the handlers of another queue of the process, when their timers are due together', async () => {
