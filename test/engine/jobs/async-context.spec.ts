@@ -86,7 +86,7 @@ describe('the async context of whoever enqueues', () => {
       await requests.run('another request', () => echo.jobs.enqueue('q', 'b'));
       await until(() => seen.length === 4, { what: 'the second job' });
       await hungry(stage.control, 'q');
-      await stage.control.client('KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+      await stage.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
       await until(() => seen.length === 6, { what: 'the loss and its end' });
       expect(seen).toEqual([
         'handler of a: undefined',
