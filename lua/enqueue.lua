@@ -72,7 +72,9 @@ end
 local laned, heard = any_lane or (used and used.lanes), used and used.heard
 local before = not laned and redis.pcall('ZCARD', pending) -- tried: that tells the type too
 local hungry = before == 0 and redis.pcall('ZCARD', base .. 'hungry')
-local bad = (before and type(before) ~= 'number' and mistyped('zset', pending)) or mistyped('hash', base .. 'metrics:enqueued')
+local short = plain and not some_exist and not laned and not heard
+local enqueued = base .. 'metrics:enqueued'
+local bad = (before and type(before) ~= 'number' and mistyped('zset', pending)) or (not short and mistyped('hash', enqueued))
   or (hungry and type(hungry) ~= 'number' and mistyped('zset', base .. 'hungry')) or (laned and line_refusal(base, true))
 if not bad and now then
   bad = mistyped('zset', schedule)
@@ -85,8 +87,10 @@ if any_dedup then call('SET', base .. 'dedups', 1) end
 if any_lane then begin_lanes(base) end
 local line = laned and the_line(base)
 local answers, seen, landed, now_list, listed, later_list = {}, {}, 0, {}, 0, {}
-if plain and not some_exist and not line and not heard then
-  local twice = 0
+if short then
+  -- Counted first: that tells the type of the key too.
+  bad = type(redis.pcall('HINCRBY', enqueued, 'count', n)) ~= 'number' and mistyped('hash', enqueued)
+  if bad then return bad end
   for k = 1, n do
     local at = starts[k]
     now_list[2 * k - 1], now_list[2 * k], answers[k] = '0', ARGV[at], 1
@@ -94,10 +98,11 @@ if plain and not some_exist and not line and not heard then
       local first = 1
       while rows[first] ~= rows[k] do first = first + 1 end
       call('HSET', rows[k], 'payload', ARGV[starts[first] + 1])
-      answers[k], twice = ARGV[at] .. ' pending', twice + 1
+      redis.pcall('HINCRBY', enqueued, 'count', -1)
+      answers[k] = ARGV[at] .. ' pending'
     end
   end
-  landed, listed, n = n - twice, 2 * n, 0
+  listed, n = 2 * n, 0
 end
 for k = 1, n do
   local row, at = rows[k], starts[k]

@@ -240,7 +240,7 @@ class RedisClient extends LibraryClient<Redis> implements Client {
       if (!tagOf(error)) throw error;
     });
     const { socket } = this;
-    if (socket === undefined) throw new Error('the connection has ended');
+    if (socket === undefined) return; // ended meanwhile, or a library that keeps it elsewhere: then it goes on as it is
     const theirs = socket.listeners('data');
     this.exchange = new Exchange(socket);
     for (const listener of theirs) socket.off('data', listener as () => void);

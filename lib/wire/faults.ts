@@ -8,9 +8,11 @@ const RETRYABLE = new Set([...NOT_READY, 'OOM', 'NOREPLICAS', 'MISCONF', 'MOVED'
 
 export const UNREACHABLE = 'ECHO_UNREACHABLE';
 
-/** Servers before 7.0 wrap what a command inside a script was refused with, and 7.0 spells a refusal of rights anew. */
+/** Servers before 7.0 wrap what a command inside a script was refused with. */
 const IN_A_SCRIPT = /^ERR Error running script\b.*? -([A-Z][A-Z0-9]*)\b/s;
-const NO_RIGHTS = /^ERR The user executing the script can't /;
+/** A refusal of rights has no tag of its own in a script: until 7.0 these words, from 7.2 on and in Valkey those. */
+const NO_RIGHTS =
+  /^ERR (?:Error running script\b.*?: )?(?:The user executing the script can't |ACL failure in script: )/s;
 
 /** The first word of a server's error. Undefined for anything the server did not say. */
 export function tagOf(error: unknown): string | undefined {

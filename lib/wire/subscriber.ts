@@ -3,9 +3,9 @@ import { type EchoError, EchoStoreError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import { Redial } from '../kernel/reconnect.js';
 import type { Client, ClientFactory } from './client.js';
-import { GREETING_MS, isReplica } from './connection.js';
 import { asEchoError, tagOf } from './faults.js';
 import { type EventFrame, readFrames } from './frames.js';
+import { GREETING_MS, isReplica } from './lifeline.js';
 
 export interface SubscriberEvents {
   /** Something may be claimable. */

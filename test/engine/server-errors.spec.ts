@@ -111,3 +111,25 @@ describe('the words of servers before 7.0', () => {
     expect(asEchoError(error)).toMatchObject({ code: 'ERR', retryable: false });
   });
 });
+
+describe('what is refused in a script for want of rights means NOPERM, in the words', () => {
+  const inside = 'script: bac8c6b194e24fabea2ea12cc8902c80ceed963f, on @user_script:1.';
+
+  it.each([
+    [
+      'before 7.0',
+      'ERR Error running script (call to f_bac8c6b194e2): @user_script:1: @user_script: 1: ' +
+        "The user executing the script can't run this command or subcommand",
+    ],
+    ['of 7.0', `ERR The user executing the script can't run this command or subcommand ${inside}`],
+    [
+      'of 7.0 for a channel',
+      `ERR The user executing the script can't publish to the channel mentioned in the command ${inside}`,
+    ],
+    ['of 7.2', `ERR ACL failure in script: User w has no permissions to run the 'zadd' command ${inside}`],
+    ['of 7.2 for a channel', `ERR ACL failure in script: No permissions to access a channel ${inside}`],
+  ])('%s', (_server, text) => {
+    const error = Object.assign(new Error(text), { name: 'ReplyError' });
+    expect(asEchoError(error)).toMatchObject({ code: 'NOPERM', retryable: false });
+  });
+});

@@ -64,6 +64,16 @@ describe('a job that is enqueued where a consumer idles', () => {
     await expectInvariants(server.client(), 'q');
   });
 
+  it('lands with those that are enqueued beside it, as one call', async () => {
+    const ledger = new Ledger();
+    const { jobs } = await idle(ledger.handler, 10);
+    await Promise.all([jobs.enqueue('q', 'one'), jobs.enqueue('q', 'another')]);
+    await ledger.ran(4);
+    expect(ledger.jobs.slice(2).map(({ name }) => name)).toEqual(['one', 'another']);
+    await until(async () => (await jobs.counts('q')).metrics.completed === 4, { what: 'both to be completed' });
+    expect(seen).toEqual(['enqueue', 'claim']);
+  });
+
   it('does not wake another process for it', async () => {
     const other = new Ledger();
     const elsewhere = await rig.connect();
