@@ -92,6 +92,6 @@ export type { Rate } from './kernel/rate.js';
 export type { CatchUp, CronTimes, IntervalTimes, Overlap, ScheduleTimes } from './kernel/schedule-spec.js';
 export type { StandardSchema } from './kernel/schema.js';
 export type { JobState, ListableState } from './kernel/state.js';
-export type { ClusterSource, ConnectionSource } from './wire/client.js';
+export type { ClusterSource, ConnectionSource } from './wire/client-factory.js';
 export type { Wire } from './wire/fence.js';
 export type { Counts, Promoted, Reaped } from './wire/transitions/index.js';

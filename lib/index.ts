@@ -132,6 +132,6 @@ export {
   JOB,
   JOB_SIGNAL,
 } from './nest/tokens.js';
-export type { ClusterSource, ConnectionSource } from './wire/client.js';
+export type { ClusterSource, ConnectionSource } from './wire/client-factory.js';
 export type { Wire } from './wire/fence.js';
 export type { Counts, Promoted, Reaped } from './wire/transitions/index.js';

@@ -3,7 +3,7 @@ import { EchoConfigError, type EchoError, EchoStateError } from '../kernel/error
 import { base62 } from '../kernel/id.js';
 import { Keyspace, type QueueKeys } from '../kernel/keyspace.js';
 import { type Queue, queueName } from '../kernel/queue.js';
-import { clientFactory } from '../wire/client.js';
+import { clientFactory } from '../wire/client-factory.js';
 import { Connection } from '../wire/connection.js';
 import { Executor } from '../wire/executor.js';
 import { passFence, passQueueFence } from '../wire/fence.js';

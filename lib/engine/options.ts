@@ -3,7 +3,7 @@ import { type Clock, systemClock } from '../kernel/clock.js';
 import { type Codec, jsonCodec } from '../kernel/codec.js';
 import { EchoConfigError, type EchoError } from '../kernel/errors.js';
 import { assertPrefix, DEFAULT_PREFIX } from '../kernel/keyspace.js';
-import type { ConnectionSource } from '../wire/client.js';
+import type { ConnectionSource } from '../wire/client-factory.js';
 import { BRANDS, type Wire } from '../wire/fence.js';
 
 export interface EchoMqOptions {

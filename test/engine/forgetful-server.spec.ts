@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { systemClock } from '../../lib/kernel/clock.js';
 import { Keyspace } from '../../lib/kernel/keyspace.js';
-import { clientFactory } from '../../lib/wire/client.js';
+import { clientFactory } from '../../lib/wire/client-factory.js';
 import { Connection } from '../../lib/wire/connection.js';
 import { Executor } from '../../lib/wire/executor.js';
 import { SCRIPTS } from '../../lib/wire/scripts.generated.js';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach } from '@jest/globals';
 import { systemClock } from '../../lib/kernel/clock.js';
-import { clientFactory } from '../../lib/wire/client.js';
+import { clientFactory } from '../../lib/wire/client-factory.js';
 import { Connection } from '../../lib/wire/connection.js';
 import { Executor } from '../../lib/wire/executor.js';
 import type { Edition } from '../../lib/wire/script-text.js';

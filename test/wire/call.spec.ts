@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { Call } from '../../lib/wire/call.js';
+import { Call } from '../../lib/wire/clients/call.js';
 import { spelt } from './spelling.js';
 
 describe('a call', () => {

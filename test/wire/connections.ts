@@ -1,6 +1,6 @@
 import { afterEach } from '@jest/globals';
 import { type Clock, systemClock } from '../../lib/kernel/clock.js';
-import { type ConnectionSource, clientFactory } from '../../lib/wire/client.js';
+import { type ConnectionSource, clientFactory } from '../../lib/wire/client-factory.js';
 import { Connection } from '../../lib/wire/connection.js';
 
 /** Connections of a spec file, which stamp no brand: closed after the test that opened them. */

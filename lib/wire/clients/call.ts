@@ -1,6 +1,6 @@
 import { Command } from 'ioredis';
-import type { Arg } from './reply.js';
-import { request } from './resp/request.js';
+import type { Arg } from '../reply.js';
+import { request } from '../resp/request.js';
 
 /**
  * A command of the client library, put into bytes by us: the library would copy the arguments, of which there may be thousands, and

@@ -1,0 +1,125 @@
+import { Cluster, type ClusterNode, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
+import { show } from '../kernel/arguments.js';
+import { EchoConfigError } from '../kernel/errors.js';
+import type { ClientFactory } from './client.js';
+import { ClusterClient } from './clients/cluster-client.js';
+import { RedisClient } from './clients/redis-client.js';
+
+/** A cluster, by some of its nodes. `options` are those of the client library. */
+export interface ClusterSource {
+  cluster: ClusterNode[];
+  options?: ClusterOptions;
+}
+
+/**
+ * Where the server is: a `redis://` or `rediss://` URL, options of the client library (host, port, tls, sentinels, ...),
+ * the nodes of a cluster, or a client whose settings are taken over; that client itself is neither used nor closed.
+ */
+export type ConnectionSource = string | RedisOptions | ClusterSource | Redis | Cluster;
+
+/**
+ * What makes a client safe here: a command is sent once, fails when its socket does, and is never held back. Time limits
+ * of the library would end only its own side of a command.
+ */
+const OURS: RedisOptions = {
+  lazyConnect: true,
+  retryStrategy: () => null,
+  autoResendUnfulfilledCommands: false,
+  autoResubscribe: false,
+  enableOfflineQueue: false,
+  enableAutoPipelining: false,
+  maxRetriesPerRequest: null,
+  reconnectOnError: null,
+  commandTimeout: undefined,
+  socketTimeout: undefined,
+  disconnectTimeout: 100,
+  stringNumbers: false,
+  monitor: false,
+  readOnly: false,
+};
+
+/** @throws EchoConfigError when the source is malformed, or has a `keyPrefix` */
+export function clientFactory(source: ConnectionSource): ClientFactory {
+  if (typeof source === 'string') return fromUrl(source);
+  if (typeof source !== 'object' || source === null) {
+    throw new EchoConfigError(`option 'connection' must be a URL, options or a client, got ${show(source)}`);
+  }
+  if (isCluster(source)) return fromClusterClient(source);
+  if (isRedis(source)) {
+    refuseKeyPrefix(source.options);
+    return standalone((overrides) => source.duplicate(overrides));
+  }
+  if ('cluster' in source) return fromClusterSource(source);
+  refuseKeyPrefix(source);
+  return standalone((overrides) => new Redis({ ...source, ...overrides }));
+}
+
+function fromUrl(url: string): ClientFactory {
+  let protocol: string;
+  try {
+    protocol = new URL(url).protocol;
+  } catch {
+    throw new EchoConfigError("option 'connection' is not a URL like redis://host:6379");
+  }
+  if (protocol !== 'redis:' && protocol !== 'rediss:') {
+    throw new EchoConfigError(`option 'connection' must begin with redis:// or rediss://, not ${protocol}`);
+  }
+  if (/[?&]keyPrefix=/i.test(url)) refuseKeyPrefix({ keyPrefix: 'x' });
+  return standalone((overrides) => new Redis(url, overrides));
+}
+
+function standalone(open: (overrides: RedisOptions) => Redis): ClientFactory {
+  return {
+    cluster: false,
+    make: (role) => new RedisClient(open({ ...OURS, connectionName: `echomq:${role}` }), role === 'commands'),
+  };
+}
+
+function fromClusterSource({ cluster, options = {} }: ClusterSource): ClientFactory {
+  if (!Array.isArray(cluster) || cluster.length === 0) {
+    throw new EchoConfigError("option 'connection.cluster' must list at least one node");
+  }
+  refuseKeyPrefix(options);
+  refuseKeyPrefix(options.redisOptions ?? {});
+  return clustered((overrides) => new Cluster(cluster, { ...options, ...overrides }), options);
+}
+
+function fromClusterClient(client: Cluster): ClientFactory {
+  refuseKeyPrefix(client.options);
+  refuseKeyPrefix(client.options.redisOptions ?? {});
+  return clustered((overrides) => client.duplicate([], overrides), client.options);
+}
+
+function clustered(open: (overrides: ClusterOptions) => Cluster, given: ClusterOptions): ClientFactory {
+  const { lazyConnect, retryStrategy, maxRetriesPerRequest, ...forNodes } = OURS;
+  return {
+    cluster: true,
+    make: (role) =>
+      new ClusterClient(
+        open({
+          lazyConnect: true,
+          clusterRetryStrategy: () => null,
+          enableOfflineQueue: false,
+          enableAutoPipelining: false,
+          shardedSubscribers: true,
+          redisOptions: { ...given.redisOptions, ...forNodes, connectionName: `echomq:${role}` },
+        } as ClusterOptions),
+      ),
+  };
+}
+
+function refuseKeyPrefix(options: { keyPrefix?: string | Buffer | undefined }): void {
+  if (options.keyPrefix) {
+    throw new EchoConfigError(
+      "option 'connection' has a keyPrefix: it would be put before some keys and not before others. Use option 'prefix'",
+    );
+  }
+}
+
+function isRedis(source: object): source is Redis {
+  return 'duplicate' in source && typeof source.duplicate === 'function' && 'options' in source;
+}
+
+function isCluster(source: object): source is Cluster {
+  return isRedis(source) && 'isCluster' in source && source.isCluster === true;
+}
