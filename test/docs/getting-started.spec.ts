@@ -56,6 +56,12 @@ describe('the app of docs/getting-started.md', () => {
       (await fetch(`http://localhost:${port}/signup/${name}`, { method: 'POST' })).json();
     await says('Nest application successfully started');
     await says("Serving queue 'mail', 5 at a time: welcome");
+    const listens = () =>
+      fetch(`http://localhost:${port}/`).then(
+        () => true,
+        () => false,
+      );
+    await until(listens, { what: 'the port to be open' }); // Nest says that it has started, and then opens it
     expect(await signUp('Ada')).toEqual({ id: expect.stringMatching(/^JOB/), status: 'landed' });
     await says('Welcome, Ada!');
     await signUp('%20');

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { type Codec, type EchoMqOptions, EchoTimeoutError, type Handler } from '../../../lib/core.js';
+import { type Codec, type EchoMqOptions, EchoTimeoutError, type Handler, type Jobs } from '../../../lib/core.js';
 import { expectInvariants } from '../../support/invariants.js';
 import { guardLeaks } from '../../support/leaks.js';
 import type { ProxiedConnection } from '../../support/proxied-connection.js';
@@ -39,16 +39,23 @@ describe('a job that is enqueued where a consumer idles', () => {
     return [hearing!, commanding!];
   }
 
+  /** The server knows so many as hungry, and the process of `jobs` has been told: a later answer has arrived there. */
+  async function parked(jobs: Jobs, processes = 1): Promise<void> {
+    await hungry(server.client(), 'q', processes);
+    await jobs.counts('q');
+    await new Promise((next) => setImmediate(next));
+  }
+
   /** An engine behind the proxy whose consumer idles, and all scripts known to the server. */
   async function idle(handler: Handler, concurrency = 1, options: Partial<EchoMqOptions> = {}) {
     const echo = await rig.connect({ connection: proxied.url, ...options });
     await echo.jobs.enqueue('q', 'warm');
     const consumer = echo.consume('q', { concurrency, leaseMs: 300 }, handler).on('error', () => {});
     await until(async () => (await echo.jobs.counts('q')).metrics.completed === 1, { what: 'the first job' });
-    await hungry(server.client(), 'q');
+    await parked(echo.jobs);
     await echo.jobs.enqueue('q', 'warm too');
     await until(async () => (await echo.jobs.counts('q')).metrics.completed === 2, { what: 'the second job' });
-    await hungry(server.client(), 'q');
+    await parked(echo.jobs);
     seen.length = 0;
     return { echo, jobs: echo.jobs, consumer };
   }
@@ -80,11 +87,11 @@ describe('a job that is enqueued where a consumer idles', () => {
     const ledger = new Ledger();
     const { jobs } = await idle(ledger.handler);
     elsewhere.consume('q', {}, other.handler);
-    await hungry(server.client(), 'q', 2);
+    await parked(jobs, 2);
     for (let n = 0; n < 20; n++) {
       await jobs.enqueue('q', 'work');
       await ledger.ran(3 + n);
-      await hungry(server.client(), 'q', 2);
+      await parked(jobs, 2);
     }
     expect(other.jobs).toEqual([]);
     expect(seen.filter((step) => step === 'enqueue')).toEqual([]);
@@ -148,7 +155,7 @@ describe('a job that is enqueued where a consumer idles', () => {
     const gates = new Gates();
     const echo = await rig.connect({ connection: proxied.url, codec: bytes });
     echo.consume('q', {}, gates.handler);
-    await hungry(server.client(), 'q');
+    await parked(echo.jobs);
     const data = Buffer.from('mine');
     await echo.jobs.enqueue('q', 'bytes', data);
     data.fill('x');
@@ -175,7 +182,7 @@ describe('a job that is enqueued where a consumer idles', () => {
     // Nor is every later one tried in vain: one step says so, and they are enqueued from then on.
     expect(seen.filter((step) => step === 'dispatch')).toHaveLength(1);
     await until(async () => (await jobs.counts('q')).metrics.completed === 4, { what: 'both jobs' });
-    await hungry(server.client(), 'q');
+    await parked(jobs);
     await jobs.enqueue('q', 'third');
     await ledger.ran(5);
     expect(seen.filter((step) => step === 'dispatch')).toHaveLength(2);
@@ -212,7 +219,7 @@ describe('a job that is enqueued where a consumer idles', () => {
   it('is given up with its call in whole milliseconds', async () => {
     const echo = await rig.connect({ connection: proxied.url, enqueueTimeoutMs: 100 });
     echo.consume('q', {}, () => undefined).on('error', () => {});
-    await hungry(server.client(), 'q');
+    await parked(echo.jobs);
     proxied.proxy.onRequest((command) => (command.includes('evalsha') ? 'cut' : undefined));
     const error = await echo.jobs.enqueue('q', 'lost').catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(EchoTimeoutError);
@@ -250,7 +257,7 @@ describe('a job that is enqueued where a consumer idles', () => {
     const ledger = new Ledger();
     const echo = await rig.connect({ connection: proxied.url, enqueueTimeoutMs: 100 });
     echo.consume('q', {}, ledger.handler);
-    await hungry(server.client(), 'q');
+    await parked(echo.jobs);
     proxied.proxy.freeze();
     const error = await echo.jobs.enqueue('q', 'slow').catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(EchoTimeoutError);
