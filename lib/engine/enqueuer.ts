@@ -69,7 +69,7 @@ class Turn {
 
 /** Sends what one turn of the event loop enqueues to a queue as one script call. */
 export class Enqueuer {
-  private readonly turns = new Map<QueueKeys, Turn>();
+  private turns = new Map<QueueKeys, Turn>();
   private flushing = false;
   private unanswered = 0;
   /** Of {@link holding}: waits that are over in this turn. */
@@ -215,8 +215,10 @@ export class Enqueuer {
 
   private flush(): void {
     this.flushing = false;
-    const turns = [...this.turns];
-    this.turns.clear();
+    const { turns } = this;
+    // A new map, not this one cleared: what a map held before is held on to by what is left of it, for the garbage collection, and one
+    // that has grown old would make every turn after it grow old.
+    this.turns = new Map();
     this.connection.cork();
     for (const [keys, turn] of turns) this.sendTurn(keys, turn);
     this.connection.uncork();
