@@ -45,7 +45,8 @@ export class Jobs extends JobsLimits {
 
   /**
    * Resolves once the server has the job. Calls made in one turn of the event loop for one queue go out as one script
-   * call; only the first of them may go by itself, to an idle consumer of this process. After a connection loss an unanswered job is sent again under its id, and so lands once.
+   * call; only the first of them may go by itself, to an idle consumer of this process. After a connection loss an
+   * unanswered job is sent again under its id, and so lands once.
    *
    * On a queue of `defineQueue` name and data are checked by the compiler. Where it has schemas the data is validated before
    * anything is sent, and sent as it was given.

@@ -102,12 +102,8 @@ export class ReplyReader {
   }
 
   private string(kind: number): void {
-    const length = this.number();
-    if (this.missing > 0) return;
-    if (length < 0) {
-      this.none(length, kind === BULK);
-      return;
-    }
+    const length = this.length(kind === BULK);
+    if (length === undefined) return;
     const start = this.at;
     const missing = start + length + 2 - this.chunk.length;
     if (missing > 0) {
@@ -132,12 +128,8 @@ export class ReplyReader {
   }
 
   private list(kind: number): void {
-    const length = this.number();
-    if (this.missing > 0) return;
-    if (length < 0) {
-      this.none(length, kind === ARRAY);
-      return;
-    }
+    const length = this.length(kind === ARRAY);
+    if (length === undefined) return;
     const left = kind === MAP || kind === ATTRIBUTE ? 2 * length : length;
     this.open.push({ kind, elements: [], left });
     if (left === 0) this.close();
@@ -164,10 +156,14 @@ export class ReplyReader {
     this.take(said[0] === TRUE ? 1 : 0);
   }
 
-  /** A string or a list that is none, as its length says. */
-  private none(length: number, known: boolean): void {
-    if (length !== -1 || !known) throw new ProtocolError(`the server sent a length of ${length}`);
+  /** Of a string or a list; undefined when bytes of it are missing, or there is none: that is then taken. */
+  private length(mayBeNone: boolean): number | undefined {
+    const length = this.number();
+    if (this.missing > 0) return undefined;
+    if (length >= 0) return length;
+    if (length !== -1 || !mayBeNone) throw new ProtocolError(`the server sent a length of ${length}`);
     this.take(null);
+    return undefined;
   }
 
   /** The rest of a line that is an integer. */
