@@ -52,9 +52,13 @@ local function mistyped(kind, key)
   end
 end
 
-local function server_ms()
+local function server_us()
   local t = call('TIME')
-  return t[1] * 1000 + math.floor(t[2] / 1000)
+  return t[1] * 1000000 + t[2]
+end
+
+local function server_ms()
+  return math.floor(server_us() / 1000)
 end
 
 -- Calls fn with up to CHUNK of the list's elements at a time; adds up the answers.

@@ -171,9 +171,9 @@ export class EngineBus {
   private sayAll(): void {
     const { connection } = this.parts;
     if (!connection.isUp) return; // when it is, all is said
-    connection.cork();
-    for (const heard of this.queues.values()) if (heard.subscribed) this.say(heard);
-    connection.uncork();
+    connection.inOneWrite(() => {
+      for (const heard of this.queues.values()) if (heard.subscribed) this.say(heard);
+    });
   }
 
   /** Tells the server that somebody listens. */

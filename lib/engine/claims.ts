@@ -152,11 +152,13 @@ export class Claims {
    */
   behind<T>(send: () => T): T {
     if (!this.isIdle || this.claims > 0) return send();
-    this.host.stepAside(this.keys); // or we would be woken for a job that we take anyway
-    const sent = send();
-    this.parked = false;
-    this.fill();
-    return sent;
+    return this.host.executor.connection.inOneWrite(() => {
+      this.host.stepAside(this.keys); // or we would be woken for a job that we take anyway
+      const sent = send();
+      this.parked = false;
+      this.fill();
+      return sent;
+    });
   }
 
   /** Idle, and nothing says that a job could not be dispatched. */

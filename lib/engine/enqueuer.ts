@@ -219,9 +219,9 @@ export class Enqueuer {
     // A new map, not this one cleared: what a map held before is held on to by what is left of it, for the garbage collection, and one
     // that has grown old would make every turn after it grow old.
     this.turns = new Map();
-    this.connection.cork();
-    for (const [keys, turn] of turns) this.sendTurn(keys, turn);
-    this.connection.uncork();
+    this.connection.inOneWrite(() => {
+      for (const [keys, turn] of turns) this.sendTurn(keys, turn);
+    });
   }
 
   private sendTurn(keys: QueueKeys, turn: Turn): void {
@@ -273,19 +273,22 @@ export class Enqueuer {
       this.callsInFlight -= 1;
       this.over(items.length);
     };
-    return this.neighbour
-      .around(keys.queue, () => this.executor.run(enqueue, keys, items, limit, onResend))
-      .then(
-        (answers) => {
-          ended();
-          return items.map((item, i) => landingOf(keys.queue, item, answers[i]!, resent));
-        },
-        (error) => {
-          ended();
-          throw error;
-        },
-      );
+    const send = () => this.executor.run(enqueue, keys, items, limit, onResend);
+    return (items.some(runsNow) ? this.neighbour.around(keys.queue, send) : send()).then(
+      (answers) => {
+        ended();
+        return items.map((item, i) => landingOf(keys.queue, item, answers[i]!, resent));
+      },
+      (error) => {
+        ended();
+        throw error;
+      },
+    );
   }
+}
+
+function runsNow({ delay }: OutgoingJob): boolean {
+  return delay === '';
 }
 
 function isDispatchable({ delay, fields }: OutgoingJob): boolean {

@@ -100,14 +100,14 @@ export class HealthCheck {
     const { connection, executor, keyspace, metronome, clock } = this.parts;
     const { timeoutMs } = limits;
     const sentAt = clock.monotonic();
-    connection.cork();
-    // Not PING: in a cluster that would go to any node. This one holds the prefix's node numbers, which producers need.
-    const ping = answerOf(connection.call('EXISTS', [keyspace.version], { resend: true, timeoutMs }), clock);
-    const looks = [...this.parts.consumers()].map((consumer) => ({
-      consumer,
-      answer: answerOf(executor.run(health, consumer.keys, undefined, timeoutMs), clock),
+    const { ping, looks } = connection.inOneWrite(() => ({
+      // Not PING: in a cluster that would go to any node. This one holds the prefix's node numbers, which producers need.
+      ping: answerOf(connection.call('EXISTS', [keyspace.version], { resend: true, timeoutMs }), clock),
+      looks: [...this.parts.consumers()].map((consumer) => ({
+        consumer,
+        answer: answerOf(executor.run(health, consumer.keys, undefined, timeoutMs), clock),
+      })),
     }));
-    connection.uncork();
     await ping.settled;
     // A queue's first call in a cluster asks for more before, and for that has no limit of its own.
     const left = Math.max(0, timeoutMs - (clock.monotonic() - sentAt));

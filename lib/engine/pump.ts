@@ -241,12 +241,11 @@ export class Pump implements ConsumerHost, SubscriberEvents {
   private turn(): void {
     const consumers = this.marked;
     this.marked = new Set();
-    const { connection } = this.parts;
-    connection.cork();
-    this.inScope(() => {
-      for (const consumer of consumers) consumer.turn();
-    });
-    connection.uncork();
+    this.parts.connection.inOneWrite(() =>
+      this.inScope(() => {
+        for (const consumer of consumers) consumer.turn();
+      }),
+    );
   }
 
   private listenFor(keys: QueueKeys, hears: Hearing): void {

@@ -20,29 +20,34 @@ export interface Clock {
 
 /** setTimeout takes at most 2^31 - 1 ms and fires at once beyond; longer waits are made of several. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+/** What is left then is less than Node's timers know of: it passes in turns of the event loop. */
+const SHORTEST_TIMEOUT_MS = 0.5;
 
 class SystemTimer implements Timer {
-  private handle: NodeJS.Timeout;
+  private timeout: NodeJS.Timeout | undefined;
+  private immediate: NodeJS.Immediate | undefined;
 
   constructor(
     private readonly due: number,
     private readonly fire: () => void,
   ) {
-    this.handle = this.arm();
+    this.wait();
   }
 
   cancel(): void {
-    clearTimeout(this.handle);
+    clearTimeout(this.timeout);
+    clearImmediate(this.immediate);
   }
 
-  private arm(): NodeJS.Timeout {
-    const left = Math.ceil(this.due - performance.now());
-    return setTimeout(() => this.check(), Math.min(Math.max(left, 0), LONGEST_TIMEOUT_MS));
+  /** Node counts whole milliseconds, and may fire a fraction of one early; the nearest is at most half of one late. */
+  private wait(): void {
+    const left = this.due - performance.now();
+    if (left < SHORTEST_TIMEOUT_MS) this.immediate = setImmediate(() => this.check());
+    else this.timeout = setTimeout(() => this.check(), Math.min(Math.round(left), LONGEST_TIMEOUT_MS));
   }
 
   private check(): void {
-    // libuv compares whole milliseconds and can fire a fraction of one early.
-    if (performance.now() < this.due) this.handle = this.arm();
+    if (performance.now() < this.due) this.wait();
     else this.fire();
   }
 }

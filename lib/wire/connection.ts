@@ -174,12 +174,15 @@ export class Connection {
     this.lifeline.client?.destroy();
   }
 
-  cork(): void {
-    this.lifeline.client?.cork();
-  }
-
-  uncork(): void {
-    this.lifeline.client?.uncork();
+  /** What is sent in `act`, before it returns, leaves in one write. */
+  inOneWrite<T>(act: () => T): T {
+    const { client } = this.lifeline;
+    client?.cork();
+    try {
+      return act();
+    } finally {
+      client?.uncork();
+    }
   }
 
   close(): Promise<void> {

@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { fields, gone, job, zset } from './changes.js';
 import { FAR, id, PAST } from './hand.js';
 import { each, NOT_NUMBERS, TOO_LARGE } from './malformed.js';
-import { msUntil } from './server-time.js';
+import { usUntil } from './server-time.js';
 import { describeTransition } from './state-table.js';
 
 const [A, B, C] = [id(1), id(2), id(3)];
@@ -14,7 +14,7 @@ describeTransition('promote', (table) => {
   table.it('says when the next job is due, and leaves it', {
     given: (queue) => queue.scheduled(A, {}, FAR),
     call: [1000],
-    answer: [0, FAR, msUntil(FAR)],
+    answer: [0, FAR, usUntil(FAR)],
   });
 
   table.it('puts due jobs in pending at their own priority, and says when the next is due', {
@@ -24,7 +24,7 @@ describeTransition('promote', (table) => {
       await queue.scheduled(C, {}, FAR);
     },
     call: [1000],
-    answer: [2, FAR, msUntil(FAR)],
+    answer: [2, FAR, usUntil(FAR)],
     changes: { schedule: zset([C, FAR]), pending: zset([B, -3], [A, 9]), [job(A)]: PENDING, [job(B)]: PENDING },
   });
 
@@ -60,7 +60,7 @@ describeTransition('promote', (table) => {
       await queue.ghost('schedule', C, FAR);
     },
     call: [1000],
-    answer: [1, FAR, msUntil(FAR)],
+    answer: [1, FAR, usUntil(FAR)],
     changes: { schedule: zset([C, FAR]), pending: zset([B, 0]), [job(B)]: PENDING },
     ghosts: [A, C],
   });

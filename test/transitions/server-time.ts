@@ -64,6 +64,17 @@ export function msUntil(at: number): unknown {
   };
 }
 
+/** Microseconds that were left until `at` (milliseconds) during the call. */
+export function usUntil(at: number): unknown {
+  return {
+    $$typeof: Symbol.for('jest.asymmetricMatcher'),
+    asymmetricMatch: (left: unknown) =>
+      Number(left) <= at * 1000 - window.from && Number(left) >= at * 1000 - window.to,
+    toAsymmetricMatcher: () => `us until ${at}`,
+    toString: () => `us until ${at}`,
+  };
+}
+
 /** Text or number: so many milliseconds after the server's now, exactly, or rounded up. */
 export function exactlyIn(ms: number): unknown {
   return {

@@ -117,10 +117,8 @@ export class ByHand {
     await metronome.within(requestTimeoutMs, flows.relayAll([])); // what is on its way would arrive behind us
     const options = { resend: true, timeoutMs: requestTimeoutMs };
     for await (const keys of everyKey(connection, keyspace)) {
-      connection.cork();
-      const removed = keys.map((key) => connection.call('UNLINK', [key], options)); // one a call: in a cluster they have slots
-      connection.uncork();
-      await Promise.all(removed);
+      // One a call: in a cluster they have slots.
+      await Promise.all(connection.inOneWrite(() => keys.map((key) => connection.call('UNLINK', [key], options))));
     }
   }
 }
