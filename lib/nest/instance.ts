@@ -107,9 +107,9 @@ export class Instance {
     this.schedule()?.catch((error) => this.tell(error));
   }
 
-  /** Consumers first: what becomes of their last jobs is still told. */
+  /** Consumers first, also those of `EchoMq.consume`: what becomes of their last jobs is still told. */
   async drain(): Promise<void> {
-    await this.consumers.drain();
+    await Promise.all([this.consumers.drain(), this.echo.drain()]);
     this.bus.close();
     await this.listeners.stop();
   }

@@ -1,8 +1,16 @@
 import { describe, expect, it } from '@jest/globals';
-import { type DynamicModule, Injectable, type ModuleMetadata, type Provider, type Type } from '@nestjs/common';
+import {
+  type DynamicModule,
+  Inject,
+  Injectable,
+  type ModuleMetadata,
+  type OnModuleInit,
+  type Provider,
+  type Type,
+} from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
-import { EchoMqModule, Jobs, OnJob, Processor } from '../../lib/index.js';
+import { EchoMq, EchoMqModule, getEchoMqToken, Jobs, OnJob, Processor } from '../../lib/index.js';
 import { guardLeaks } from '../support/leaks.js';
 import { useServer } from '../support/server.js';
 import { until } from '../support/until.js';
@@ -164,5 +172,104 @@ describe('a database is still open while handlers drain', () => {
     await closing;
     expect(row).toBe('row');
     await until(() => !app.get(Database, { strict: false }).isOpen, { what: 'the database to be closed' });
+  });
+
+  describe('whose consumers were made by EchoMq.consume', () => {
+    const queries = async (database: Database): Promise<void> => {
+      running.open();
+      await mayQuery.opened;
+      row = database.query();
+    };
+    const consuming = (more: () => Promise<unknown> | undefined = () => undefined) => {
+      @Injectable()
+      class Consumes implements OnModuleInit {
+        constructor(
+          private readonly database: Database,
+          @Inject(getEchoMqToken()) private readonly echo: EchoMq,
+          @Inject(getEchoMqToken('other')) private readonly other: EchoMq,
+        ) {}
+
+        onModuleInit(): void {
+          this.echo.consume('queries', { attempts: 1 }, () => queries(this.database));
+          this.other.consume('queries', {}, async () => {
+            await more();
+            await queries(this.database);
+          });
+        }
+      }
+      return Consumes;
+    };
+    const boot = async (closer: Type<Database>, consumes: Type) => {
+      running = gate();
+      mayQuery = gate();
+      row = undefined;
+      const other = EchoMqModule.forRoot(apps.options({ name: 'other', prefix: 'other' }));
+      const providers = [{ provide: Database, useClass: closer }, consumes];
+      const app = await apps.boot({ imports: [other, moduleOf({ providers })] });
+      return { app, database: app.get(Database, { strict: false }), other: app.get<EchoMq>(getEchoMqToken('other')) };
+    };
+    const expectRun = async (prefix: string) => {
+      const completed = await server.client().hget(`${prefix}:{queries}:metrics:completed`, 'count');
+      expect({ row, completed }).toEqual({ row: 'row', completed: '1' });
+    };
+
+    const everywhere = CLOSERS.flatMap((closer) =>
+      ['emq', 'other'].map((prefix) => [closer.name, prefix, closer] as const),
+    );
+
+    it.each(everywhere)('%s, on the instance %s', async (_, prefix, closer) => {
+      const { app, database, other } = await boot(closer, consuming());
+      await (prefix === 'emq' ? app.get(Jobs) : other.jobs).enqueue('queries', 'query');
+      await running.opened;
+      const closing = app.close();
+      await turns(20);
+      expect(database.isOpen).toBe(true);
+      mayQuery.open();
+      await closing;
+      expect(database.isOpen).toBe(false);
+      await expectRun(prefix);
+    });
+
+    it('and may be closed by a handler of one of them, behind all the others', async () => {
+      let close = async (): Promise<void> => {};
+      const [asked, closed] = [gate(), gate()];
+      const more = async () => {
+        const closing = close();
+        asked.open();
+        await closing;
+        closed.open();
+      };
+      const { app, database, other } = await boot(ClosesOnDestroy, consuming(more));
+      close = () => app.close();
+      await app.get(Jobs).enqueue('queries', 'query');
+      await running.opened;
+      await other.jobs.enqueue('queries', 'close');
+      await asked.opened;
+      await turns(20);
+      expect(database.isOpen).toBe(true);
+      mayQuery.open();
+      await closed.opened;
+      expect(database.isOpen).toBe(false);
+      await expectRun('emq');
+    });
+
+    it('which consumes nothing more from then on', async () => {
+      let refused: unknown;
+      @Injectable()
+      class Late {
+        constructor(private readonly echo: EchoMq) {}
+
+        beforeApplicationShutdown(): void {
+          try {
+            this.echo.consume('late', {}, () => undefined);
+          } catch (error) {
+            refused = error;
+          }
+        }
+      }
+      const app = await apps.boot({ providers: [Late] });
+      await app.close();
+      expect(refused).toMatchObject({ code: 'ECHO_STATE', message: expect.stringContaining('consumes nothing more') });
+    });
   });
 });
