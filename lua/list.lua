@@ -17,12 +17,17 @@ if set == base .. 'pending' and not lane and call('EXISTS', base .. 'lanes:floor
   local index, skip, from = base .. 'lanes:waiting', math.max(0, offset - size), 0
   local in_lanes = redis.pcall('GET', base .. 'lanes:total')
   size = size + (type(in_lanes) == 'string' and number_of(in_lanes, 0) or 0)
-  while #members < 2 * limit do
-    local busiest = call('ZREVRANGEBYSCORE', index, '+inf', 1, 'WITHSCORES', 'LIMIT', from, 100)
-    if #busiest == 0 then break end
-    from = from + 100
+  local more = true
+  while more and #members < 2 * limit do
+    -- By rank: by score, what LIMIT skips is gone through, again for every hundred.
+    local busiest = call('ZREVRANGE', index, from, from + 99, 'WITHSCORES')
+    from, more = from + 100, #busiest == 200
     for i = 1, #busiest, 2 do
       local waiting = tonumber(busiest[i + 1])
+      if waiting < 1 then -- the rest is empty
+        more = false
+        break
+      end
       local room = limit - #members / 2
       if skip >= waiting then
         skip = skip - waiting
