@@ -3,7 +3,7 @@
 -- KEYS pending base
 -- ARGV force (1: running jobs too), limit
 -- Answers how many jobs were removed; 0 when nothing is left, then the metrics, the record and the leader are gone too; -1 when
--- no job is left, but more lanes than one step takes.
+-- no job is left, but more lanes or repeating schedules than one step takes.
 local pending, base = KEYS[1], KEYS[2]
 local force, limit = ARGV[1], int(ARGV[2] or '', 1, 1000)
 if (force ~= '0' and force ~= '1') or not limit then return refuse('EMQARG', 'obliterate: force or limit is malformed') end
@@ -23,13 +23,10 @@ end
 call('DEL', base .. 'paused')
 call('SET', base .. 'paused', 1)
 -- Repeating schedules first: they would go on landing jobs.
-local function drop_schedules(most)
-  local keys, rows = call('ZRANGE', base .. 'schedules', 0, most - 1), {}
-  for i, key in ipairs(keys) do rows[i] = base .. 'schedule:' .. key end
-  zrem(base .. 'schedules', keys)
-  chunked(rows, function(...) return call('DEL', ...) end)
-end
-drop_schedules(limit)
+local keys, rules = call('ZRANGE', base .. 'schedules', 0, limit - 1), {}
+for i, key in ipairs(keys) do rules[i] = base .. 'schedule:' .. key end
+zrem(base .. 'schedules', keys)
+chunked(rules, function(...) return call('DEL', ...) end)
 
 local left = limit
 local queue_line = call('ZCARD', index) > 0 and begin_lanes(base) or the_line(base)
@@ -90,9 +87,8 @@ for _, name in ipairs(names) do
   end
 end
 zrem(index, names)
-if #names == limit then return -1 end
+if #names == limit or call('ZCARD', base .. 'schedules') > 0 then return -1 end
 
-drop_schedules(MAX_INT)
 call('DEL', base .. 'leader', base .. 'stream:completions', base .. 'limits', base .. 'dedups', base .. 'lanes',
   base .. 'lanes:parked', base .. 'lanes:floor', base .. 'lanes:active', base .. 'lanes:total', base .. 'lanes:defaults',
   base .. 'lanestate:', base .. 'laneidle:')

@@ -139,20 +139,24 @@ describeTransition('obliterate', (table) => {
     },
   });
 
-  table.it('removes all repeating schedules that are left when no job is', {
+  table.it('removes no more repeating schedules than its limit, and says that there are more when no job is left', {
     given: async (queue) => {
-      for (const key of ['a', 'b', 'c', 'd']) await schedule(queue, key, PAST);
+      await queue.hungry('p1');
+      await queue.client.set(queue.keys.leader, 'p1');
+      for (const key of ['a', 'b', 'c']) await schedule(queue, key, PAST);
     },
-    call: [0, 1],
+    call: [0, 2],
+    answer: -1,
+    changes: { schedules: zset(['c', PAST]), 'schedule:a': gone, 'schedule:b': gone, paused: PAUSED },
+  });
+
+  table.it('is done when they go with this step', {
+    given: async (queue) => {
+      for (const key of ['a', 'b']) await schedule(queue, key, PAST);
+    },
+    call: [0, 2],
     answer: 0,
-    changes: {
-      schedules: gone,
-      'schedule:a': gone,
-      'schedule:b': gone,
-      'schedule:c': gone,
-      'schedule:d': gone,
-      paused: PAUSED,
-    },
+    changes: { schedules: gone, 'schedule:a': gone, 'schedule:b': gone, paused: PAUSED },
   });
 
   table.it('leaves the rows of kept results', {

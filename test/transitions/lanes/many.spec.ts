@@ -32,7 +32,7 @@ describeWithProcess('a queue of 100,000 lanes', () => {
     ];
     if (process.env.ECHOMQ_FIGURES) process.stderr.write(`list: ${call.ms.toFixed(1)} ms\n`);
     expect(total).toBe(LANES);
-    const last = (await client.zrange(`${queue.keys.base}lanes:waiting`, 0, PAGE - 1)).reverse();
+    const last = (await client.zrange(`${queue.keys.base}lanes:waiting`, 0, String(PAGE - 1))).reverse();
     expect(jobs.map(([jobId]) => String(jobId))).toEqual(last.map((lane) => id(Number(lane.slice(1)))));
     expect(call.ms > MOST_MS ? call.ms : 'short').toBe('short');
   }, 120_000);
