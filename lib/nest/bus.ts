@@ -1,4 +1,4 @@
-import { filter, Observable, ReplaySubject, share, takeUntil } from 'rxjs';
+import { defer, filter, finalize, Observable, ReplaySubject, share, takeUntil } from 'rxjs';
 import type { EngineBus, Listening } from '../engine/bus.js';
 import { assertQueueEventName, type QueueEvent, type QueueEventName } from '../engine/queue-event.js';
 import { assertQueueName } from '../kernel/keyspace.js';
@@ -9,7 +9,7 @@ import { type Queue, queueName } from '../kernel/queue.js';
  * and the error themselves, there is `Consumers`, which asks nothing of the server.
  */
 export class Bus {
-  /** By queue, for all who observe it. */
+  /** By queue, for all who observe it; queues may be tenants without end, and one that nobody observes any more is not among them. */
   private readonly shared = new Map<string, Observable<QueueEvent>>();
   /** Observed before the app was connected. */
   private readonly early = new Set<() => void>();
@@ -37,7 +37,7 @@ export class Bus {
     assertQueueName(name);
     for (const event of events) assertQueueEventName(event);
     const wanted: ReadonlySet<string> = new Set(events);
-    const observed = this.observed(name);
+    const observed = defer(() => this.observed(name));
     const some = events.length === 0 ? observed : observed.pipe(filter(({ event }) => wanted.has(event)));
     return some as Observable<unknown> as Observable<QueueEvent<Name>>;
   }
@@ -58,7 +58,8 @@ export class Bus {
   private observed(queue: string): Observable<QueueEvent> {
     let observed = this.shared.get(queue);
     if (observed === undefined) {
-      observed = this.listenedTo(queue).pipe(takeUntil(this.ended), share());
+      const forget = () => this.shared.delete(queue);
+      observed = this.listenedTo(queue).pipe(takeUntil(this.ended), finalize(forget), share());
       this.shared.set(queue, observed);
     }
     return observed;

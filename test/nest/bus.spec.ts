@@ -65,6 +65,19 @@ describe('the Bus', () => {
     expect(await again).toBe('sent');
   });
 
+  it('keeps nothing of a queue that nobody observes any more, and can be observed again', async () => {
+    const bus = (await apps.boot({ providers: [Mail] })).get(Bus);
+    const kept = Reflect.get(bus, 'shared') as Map<string, unknown>;
+    const tenants = Array.from({ length: 100 }, (_, n) => bus.on(`tenant-${n}`, 'landed'));
+    expect(kept.size).toBe(0);
+    for (let times = 0; times < 2; times++) {
+      const observers = [...tenants, ...tenants].map((tenant) => tenant.subscribe());
+      expect(kept.size).toBe(100);
+      for (const observer of observers) observer.unsubscribe();
+      expect(kept.size).toBe(0);
+    }
+  });
+
   it('can be observed in a constructor, and hears what an onModuleInit enqueues', async () => {
     @Injectable()
     class Early {
