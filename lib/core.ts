@@ -1,5 +1,5 @@
 export { type BatchOptions, batched } from './engine/batching.js';
-export { EchoBulkError } from './engine/bulk-error.js';
+export { EchoBulkError, EchoFlowsError } from './engine/bulk-error.js';
 export type { EngineBus, Listening, QueueEventListener } from './engine/bus.js';
 export type { Consumer } from './engine/consumer.js';
 export type { ConsumerEvents, DeadJob } from './engine/consumer-events.js';

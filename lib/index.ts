@@ -1,7 +1,7 @@
 // Classes that stand in decorated signatures (Job, Jobs, ...) are exported as values: the compiler keeps them as metadata.
 
 export { type BatchOptions, batched } from './engine/batching.js';
-export { EchoBulkError } from './engine/bulk-error.js';
+export { EchoBulkError, EchoFlowsError } from './engine/bulk-error.js';
 export type { EngineBus, Listening, QueueEventListener } from './engine/bus.js';
 export type { Consumer } from './engine/consumer.js';
 export type { ConsumerEvents, DeadJob } from './engine/consumer-events.js';

@@ -1,9 +1,10 @@
 import { show } from '../kernel/arguments.js';
-import { EchoArgumentError, type EchoError, EchoStateError } from '../kernel/errors.js';
+import { EchoArgumentError, EchoError, EchoStateError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import { Outbox } from '../wire/outbox.js';
 import * as wire from '../wire/transitions/index.js';
 import { childrenTokens, treeTokens } from '../wire/tree-tokens.js';
+import { allLanded, EchoFlowsError } from './bulk-error.js';
 import { Drafts, named } from './drafts.js';
 import type { Enqueuer } from './enqueuer.js';
 import type { AddedFlow, AddedNode, FlowNode } from './flow-calls.js';
@@ -45,14 +46,19 @@ export class Flows extends FlowReads {
    * @throws EchoArgumentError saying where in the tree, EchoDataError; EchoStateError when an id other than the root's is taken
    */
   async add(flow: FlowNode): Promise<AddedFlow> {
-    const [added] = await this.land([flow], 'flow');
-    return added!;
+    return this.landPlanned(this.plan([flow], 'flow'));
   }
 
-  /** Each flow all or nothing by itself; every one is looked at before the first is sent. */
+  /**
+   * Each flow all or nothing by itself; every one is looked at before the first is sent. Resolves, or rejects, once all of them
+   * have been answered.
+   * @throws EchoArgumentError saying where in which tree, EchoDataError
+   * @throws EchoFlowsError when some of them did not land, or none: it says which did, and under which ids to add the others again
+   */
   async addMany(flows: readonly FlowNode[]): Promise<AddedFlow[]> {
     if (!Array.isArray(flows)) throw new EchoArgumentError(`addMany takes an array, got ${show(flows)}`);
-    return this.land(flows, 'flows');
+    const plan = this.plan(flows, 'flows');
+    return allLanded(await this.landEach(plan), () => plan.nodes.map(({ draft }) => draft.id), EchoFlowsError);
   }
 
   /** @internal more children for a parent that is running. @throws EchoStateError when it does not hold its claim any more */
@@ -146,17 +152,27 @@ export class Flows extends FlowReads {
     if (relay !== undefined) await metronome.within(requestTimeoutMs, relay.rest());
   }
 
-  private async land(flows: readonly FlowNode[], what: string): Promise<AddedFlow[]> {
-    return this.landPlanned(
-      planFlow(this.drafts, this.parts.keyspace, flows, { what, laneRules: this.parts.laneRules }),
-    );
+  /** @internal lands one flow that was looked at */
+  async landPlanned(plan: FlowPlan): Promise<AddedFlow> {
+    const [landed] = await this.landEach(plan);
+    if (landed instanceof EchoError) throw landed;
+    return landed!;
   }
 
-  /** @internal lands flows that were looked at */
-  async landPlanned(plan: FlowPlan): Promise<AddedFlow[]> {
+  private plan(flows: readonly FlowNode[], what: string): FlowPlan {
+    return planFlow(this.drafts, this.parts.keyspace, flows, { what, laneRules: this.parts.laneRules });
+  }
+
+  /** Answers for each flow what became of it, or why it did not land; not before the last of them is answered. */
+  private async landEach(plan: FlowPlan): Promise<(AddedFlow | EchoError)[]> {
     await this.prepare(plan);
-    const landing = () => Promise.all(plan.nodes.map((node) => this.landOne(node)));
-    return this.parts.enqueuer.sending(plan.all.length, landing);
+    const landing = () => Promise.allSettled(plan.nodes.map((node) => this.landOne(node)));
+    const settled = await this.parts.enqueuer.sending(plan.all.length, landing);
+    return settled.map((one) => {
+      if (one.status === 'fulfilled') return one.value;
+      if (one.reason instanceof EchoError) return one.reason;
+      throw one.reason;
+    });
   }
 
   private async landOne(node: PlannedNode): Promise<AddedFlow> {

@@ -1,10 +1,10 @@
 import { assertKnownKeys, show } from '../kernel/arguments.js';
-import { EchoArgumentError, EchoError } from '../kernel/errors.js';
+import { EchoArgumentError } from '../kernel/errors.js';
 import { assertJobId } from '../kernel/id.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import { type Queue } from '../kernel/queue.js';
 import type { ScheduleTimes } from '../kernel/schedule-spec.js';
-import { EchoBulkError } from './bulk-error.js';
+import { allLanded, EchoBulkError } from './bulk-error.js';
 import { located, type Place, refuseDedup, refuseDoubles } from './bulk-refusals.js';
 import { type Draft, Drafts, named } from './drafts.js';
 import type { EnqueueOptions } from './enqueue-options.js';
@@ -111,13 +111,7 @@ export class Jobs extends JobsLimits {
       for (const item of items) if (item.id === '') named(item, this.mintId());
     }
     const results = await this.parts.enqueuer.addMany(keys, items);
-    const failure = results.find((result) => result instanceof EchoError);
-    if (failure === undefined) return results as EnqueueResult[];
-    throw new EchoBulkError(
-      failure,
-      results.map((result) => (result instanceof EchoError ? undefined : result)),
-      items.map((item) => item.id),
-    );
+    return allLanded(results, () => items.map((item) => item.id), EchoBulkError);
   }
 
   /**
@@ -220,9 +214,8 @@ export class Jobs extends JobsLimits {
     const all = [root, ...children];
     refuseDoubles(all);
     refuseDedup(root, children);
-    const [added] = await this.parts.flows.landPlanned({ nodes: [root], all, checking });
-    const { id, status } = added!;
-    return { jobs: added!.children.map((child) => ({ id: child.id, status })), callback: { id, status } };
+    const { id, status, children: landed } = await this.parts.flows.landPlanned({ nodes: [root], all, checking });
+    return { jobs: landed.map((child) => ({ id: child.id, status })), callback: { id, status } };
   }
 
   private async freshId(): Promise<string> {

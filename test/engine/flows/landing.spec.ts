@@ -1,8 +1,15 @@
 import { describe, expect, it } from '@jest/globals';
-import { type AddedNode, EchoArgumentError, EchoStateError } from '../../../lib/core.js';
+import {
+  type AddedNode,
+  EchoArgumentError,
+  EchoBulkError,
+  EchoFlowsError,
+  EchoStateError,
+  type FlowNode,
+} from '../../../lib/core.js';
 import { until } from '../../support/until.js';
 import { hashOf } from '../hashes.js';
-import { failure, numbers } from '../jobs/stage.js';
+import { failure, numbers, quiet } from '../jobs/stage.js';
 import { Diary, node, useFlowStage } from './stage.js';
 
 describe('a flow that is added', () => {
@@ -157,17 +164,63 @@ describe('a flow that is added', () => {
     expect(diary.names).toEqual(['child', 'root']);
   });
 
-  it('among many is whole or not at all by itself', async () => {
+  it('among many is whole or not at all by itself, and who has added them is told which are there', async () => {
     const { flows, jobs } = await stage.connect();
-    const { id } = await jobs.enqueue('q', 'there');
-    const adding = flows.addMany([
+    const { id: there } = await jobs.enqueue('q', 'there');
+    const two = (child: FlowNode) => node('q', 'two', [node('kids', 'child'), child]);
+    const trees = [
       node('q', 'one', [node('q', 'child')]),
-      node('q', 'two', [node('q', 'child'), node('q', 'taken', [], { id })]),
-      node('q', 'three', [node('q', 'child')]),
+      two(node('q', 'taken', [], { id: there })),
+      node('q', 'three'),
+    ];
+    const error = await failure<EchoFlowsError>(flows.addMany(trees));
+    expect(error).toBeInstanceOf(EchoFlowsError);
+    expect(error).toBeInstanceOf(EchoBulkError);
+    expect(error).toMatchObject({ name: 'EchoFlowsError', code: 'EMQSTATE', retryable: false });
+    expect(error.message).toMatch(/^some of 3 flows did not land: /);
+    const { results, ids } = error;
+    const child = { queue: 'q', id: expect.any(String), name: 'child', children: [] };
+    expect(results).toEqual([
+      { queue: 'q', id: ids[0], name: 'one', status: 'landed', children: [child] },
+      undefined,
+      { queue: 'q', id: ids[2], name: 'three', status: 'landed', children: [] },
     ]);
-    await expect(adding).rejects.toMatchObject({ code: 'EMQSTATE' });
-    await until(async () => (await jobs.counts('q')).awaitingChildren === 2, { what: 'the other two' });
-    expect(await jobs.counts('q')).toMatchObject({ awaitingChildren: 2, pending: 3 });
+    expect(await jobs.counts('q')).toMatchObject({ awaitingChildren: 1, pending: 3 }); // all of it is there already
+
+    trees[1] = two(node('q', 'free'));
+    const again = await flows.addMany(trees.map((tree, i) => ({ ...tree, opts: { id: ids[i]! } })));
+    expect(again.map(({ id, status }) => ({ id, status }))).toEqual([
+      { id: ids[0], status: 'duplicate' },
+      { id: ids[1], status: 'landed' },
+      { id: ids[2], status: 'duplicate' },
+    ]);
+    expect(await jobs.counts('q')).toMatchObject({ awaitingChildren: 2, pending: 4 });
     expect(await flows.addMany([])).toEqual([]);
+  });
+
+  it('among many that are refused keeps close() waiting until each of them has been answered', async () => {
+    const proxy = await stage.proxy();
+    const echo = await stage.connect();
+    const { id: there } = await echo.jobs.enqueue('q', 'there');
+    const sender = await stage.connect({ connection: proxy.url });
+    await sender.flows.add(node('other', 'script is loaded'));
+    const held = proxy.hold('good');
+    let told = false;
+    const adding = failure<EchoFlowsError>(
+      sender.flows.addMany([node('q', 'bad', [node('q', 'taken', [], { id: there })]), node('q', 'good')]),
+    ).finally(() => {
+      told = true;
+    });
+    const { release } = await held;
+    let closed = false;
+    const closing = sender.close().then(() => {
+      closed = true;
+    });
+    await quiet(echo, 'q');
+    expect({ told, closed }).toEqual({ told: false, closed: false });
+    release();
+    expect((await adding).results).toEqual([undefined, expect.objectContaining({ name: 'good', status: 'landed' })]);
+    await closing;
+    expect(await echo.jobs.get('q', (await adding).ids[1]!)).toMatchObject({ name: 'good', state: 'pending' });
   });
 });

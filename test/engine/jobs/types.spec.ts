@@ -189,6 +189,8 @@ describe('the types of the public surface', () => {
     expectTypeOf<core.EchoError['retryable']>().toBeBoolean();
     expectTypeOf<core.EchoBulkError>().toExtend<core.EchoError>();
     expectTypeOf<core.EchoBulkError['results']>().toEqualTypeOf<(EnqueueResult | undefined)[]>();
+    expectTypeOf<core.EchoFlowsError>().toExtend<core.EchoBulkError>();
+    expectTypeOf<core.EchoFlowsError['results']>().toEqualTypeOf<(core.AddedFlow | undefined)[]>();
     for (const Kind of [core.EchoArgumentError, core.EchoConfigError, core.EchoStateError, core.EchoTimeoutError]) {
       expectTypeOf(Kind.prototype).toExtend<core.EchoError>();
     }
