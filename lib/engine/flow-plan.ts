@@ -27,6 +27,8 @@ export interface FlowPlan {
 }
 
 const DEEPEST = 500;
+/** The names of a parent's children go in one command and are written in one step, which must not hold the server for long. */
+const MOST_CHILDREN = 100_000;
 const NODE_KEYS = new Set(['queue', 'name', 'data', 'opts', 'children']);
 
 /**
@@ -43,6 +45,7 @@ export function planFlow(
   const checking: Promise<void>[] = [];
   const seen = new Set<string>();
   const isChild = parent !== undefined;
+  if (isChild) refuseTooMany(nodes, what);
 
   const look = (node: FlowNode, place: string, child: boolean, depth: number): PlannedNode => {
     if (depth > DEEPEST) throw new EchoArgumentError(`${place}: a flow is at most ${DEEPEST} levels deep`);
@@ -52,6 +55,7 @@ export function planFlow(
     const policy = policyOf(parentPolicy, child, opts.parentPolicy !== undefined, place);
     if (!Array.isArray(children))
       throw new EchoArgumentError(`${place}.children must be an array, got ${show(children)}`);
+    refuseTooMany(children, `${place}.children`);
     const keys = keyspace.queue(queueName(queue));
     if ((plain as EnqueueOptions).dedup !== undefined) {
       throw new EchoArgumentError(`${place}: dedup is not for jobs of a flow: its parent would wait for another job`);
@@ -90,6 +94,14 @@ export function planFlow(
 
   const planned = nodes.map((node, i) => at(node, nodes.length > 1 || isChild ? `${what}[${i}]` : what, isChild, 1));
   return { nodes: planned, all, checking };
+}
+
+/** @throws EchoArgumentError for more children of one parent than a call may bring */
+export function refuseTooMany(children: readonly unknown[], place: string): void {
+  if (children.length <= MOST_CHILDREN) return;
+  throw new EchoArgumentError(
+    `${place}: a parent can be given at most ${MOST_CHILDREN} children in one call, got ${children.length}`,
+  );
 }
 
 /** Says once where in the tree it is. */

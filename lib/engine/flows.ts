@@ -42,7 +42,7 @@ export class Flows extends FlowReads {
   /**
    * Lands a flow: a tree of jobs of any depth, over any queues. The root and what is reached from it without leaving its queue
    * land in one atomic step, together with the debt of landing the rest. Every job has the options of `enqueue`, but parents no
-   * delay.
+   * delay, and a parent at most 100,000 children.
    * @throws EchoArgumentError saying where in the tree, EchoDataError; EchoStateError when an id other than the root's is taken
    */
   async add(flow: FlowNode): Promise<AddedFlow> {

@@ -9,7 +9,7 @@ import { located, type Place, refuseDedup, refuseDoubles } from './bulk-refusals
 import { type Draft, Drafts, named } from './drafts.js';
 import type { EnqueueOptions } from './enqueue-options.js';
 import type { EnqueueResult } from './enqueuer.js';
-import type { PlannedNode } from './flow-plan.js';
+import { type PlannedNode, refuseTooMany } from './flow-plan.js';
 import type { DataArguments, EntryFor, NameFor } from './job-types.js';
 import type { JobsParts } from './jobs-base.js';
 import {
@@ -78,8 +78,8 @@ export class Jobs extends JobsLimits {
    * removed. They are its children under the policy `ignore`: `job.children()` tells it what they answered, and of
    * what the others died. Without items it runs at once. Nothing lands without the callback: all of it stands on the
    * server, or is owed by it.
-   * @throws EchoArgumentError naming the item or `then`, an EchoDataError when its data does not fit; EchoStateError
-   * when the id of an item is taken
+   * @throws EchoArgumentError naming the item or `then`, or for more than 100,000 items; an EchoDataError when the data of
+   * one does not fit; EchoStateError when the id of an item is taken
    */
   enqueueMany<Of extends string | Queue, Then extends string | Queue = Of>(
     queue: Of,
@@ -94,6 +94,7 @@ export class Jobs extends JobsLimits {
     const keys = this.keys(queue);
     if (!Array.isArray(entries)) throw new EchoArgumentError(`enqueueMany takes an array, got ${show(entries)}`);
     assertKnownKeys(bulk, KNOWN.bulk, 'enqueueMany options');
+    if (bulk.then !== undefined) refuseTooMany(entries, 'items');
     const checking: Promise<void>[] = [];
     const items = entries.map((entry, i) => {
       try {

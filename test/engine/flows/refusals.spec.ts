@@ -80,6 +80,38 @@ describe('a flow that makes no sense', () => {
     expect((await flows.add(chain(500))).status).toBe('landed');
   });
 
+  it('is refused when it gives a parent more than 100,000 children, at any place and in any way', async () => {
+    const echo = await stage.connect();
+    const { flows, jobs } = echo;
+    const job = { queue: 'q', name: 'child' };
+    const many = (count: number): FlowNode[] => new Array(count).fill(job);
+    const tooMany = async (call: Promise<unknown>) => {
+      const error = await failure(call);
+      expect(error).toBeInstanceOf(EchoArgumentError);
+      return error.message;
+    };
+    const why = 'a parent can be given at most 100000 children in one call, got 100001';
+    const wide = node('q', 'wide', many(100_001));
+    expect(await tooMany(flows.add(wide))).toBe(`flow.children: ${why}`);
+    expect(await tooMany(flows.add(node('q', 'root', [wide])))).toBe(`flow.children[0].children: ${why}`);
+    expect(await tooMany(flows.addMany([node('q', 'good'), wide]))).toBe(`flows[1].children: ${why}`);
+    // biome-ignore lint/suspicious/noThenProperty: it is what the option is called, and no function
+    expect(await tooMany(jobs.enqueueMany('q', many(100_001), { then: { name: 'done' } }))).toBe(`items: ${why}`);
+    expect(await tooMany(flows.add(node('q', 'root', [...many(99_999), bad({ name: '' })])))).toMatch(
+      /^flow\.children\[99999\]: a job's name/, // as many as may be
+    );
+    expect(await stage.control.keys('emq:*')).toEqual([]);
+
+    let told: Promise<string> | undefined;
+    echo.consume('q', {}, (running) => {
+      told = tooMany(running.addChildren(many(100_001)));
+      return told;
+    });
+    await jobs.enqueueAndWait('q', 'parent', undefined);
+    expect(await told).toBe(`children: ${why}`);
+    expect(await stage.control.keys('emq:{q}:job:*:children')).toEqual([]);
+  });
+
   it('is refused by the schema of any of its jobs, which says where and has its issues', async () => {
     const { flows } = await stage.connect();
     const Mail = defineQueue('mail', { welcome: z.object({ to: z.string() }) });
