@@ -27,7 +27,7 @@ local function drop_schedules(most)
   local keys, rows = call('ZRANGE', base .. 'schedules', 0, most - 1), {}
   for i, key in ipairs(keys) do rows[i] = base .. 'schedule:' .. key end
   zrem(base .. 'schedules', keys)
-  chunked(rows, function(...) return call('DEL', ...) end)
+  chunked('DEL', nil, rows)
 end
 drop_schedules(limit)
 
@@ -51,7 +51,7 @@ local function drop_jobs(key, leave)
     end
   end
   leave(ids)
-  chunked(rows, function(...) return call('DEL', ...) end)
+  chunked('DEL', nil, rows)
   left = left - #ids
 end
 
