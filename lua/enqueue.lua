@@ -11,20 +11,28 @@
 local pending, schedule, base, argv, find = KEYS[1], KEYS[2], KEYS[3], ARGV, string.find
 local now, earliest -- looked at only when a job has a delay
 
--- Shape: every job is looked at before the first is written. Where all are plain (now, no fields) they take the short way.
-local rows, starts, runs, priorities, plain_list = {}, {}, {}, {}, {}
-local lanes_of, dedups, any_lane, any_dedup = {}, {}, false, false
-local n, total, i, jobs, plain = 0, #argv, 1, base .. 'job:', true
+-- Shape: every job is looked at before the first is written. Mostly all are plain (now, no fields): they take a short way.
+local n, total, jobs, plain = 0, #argv, base .. 'job:', true
+local rows, plain_list = {}, {}
+for at = 1, total, 4 do
+  local id = argv[at]
+  plain = argv[at + 3] == '0' and argv[at + 2] == '' and #id == MINTED_BYTES and find(id, MINTED)
+  if not plain then break end
+  n = n + 1
+  rows[n], plain_list[2 * n - 1], plain_list[2 * n] = jobs .. id, '0', id
+end
+
+local starts, runs, priorities, lanes_of, dedups = {}, {}, {}, {}, {}
+local any_lane, any_dedup, i = false, false, 1
+if plain then i = total + 1 else n = 0 end
 while i <= total do
   local id, delay, fields = argv[i], argv[i + 2], argv[i + 3]
   if #id ~= MINTED_BYTES or not find(id, MINTED) then return refuse('EMQARG', 'enqueue: not a minted id') end
   n = n + 1
   rows[n], starts[n] = jobs .. id, i
   if fields == '0' and delay == '' then
-    plain_list[2 * n - 1], plain_list[2 * n] = '0', id
     i = i + 4
   else
-    plain = false
     fields = int(fields or '', 0, 8)
     if not fields or i + 3 + 2 * fields > total then return refuse('EMQARG', 'enqueue: fields do not add up') end
     for f = i + 4, i + 3 + 2 * fields, 2 do
@@ -105,7 +113,7 @@ if short then
   now_list, listed, n = plain_list, 2 * n, 0
 end
 for k = 1, n do
-  local row, at = rows[k], starts[k]
+  local row, at = rows[k], starts[k] or 4 * k - 3
   local dedup, lane = dedups[k], lanes_of[k]
   local id, state, run = argv[at], nil, runs[k]
   local refused
