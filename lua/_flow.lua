@@ -347,7 +347,7 @@ local function flows(base, record, now)
     if ties.flow and died_of == 'children' and unsettled(row) then
       local failed = redis.pcall('HGETALL', row .. ':failed')
       if not failed.err then
-        chunked(failed, function(...) return call('HSET', row .. ':unsuccessful', ...) end)
+        chunked('HSET', row .. ':unsuccessful', failed)
         call('UNLINK', row .. ':failed')
         waits = count_down(row, #failed / 2) > 0
       end
@@ -502,7 +502,7 @@ local function flows(base, record, now)
 
   -- No id that was looked at is taken.
   function flow.are_free(found)
-    return not found.twice and chunked(found.rows, function(...) return call('EXISTS', ...) end) == 0
+    return not found.twice and chunked('EXISTS', nil, found.rows) == 0
   end
 
   local earliest, landed = nil, 0
@@ -598,16 +598,16 @@ local function flows(base, record, now)
 
   function land_children(row, tokens, i, free)
     local all, alike, at = tonumber(tokens[i]), tonumber(tokens[i + 1]), i + 2
-    local function join(...) return call('SADD', row .. ':children', ...) end
+    local children = row .. ':children'
     if alike > 0 then
       local ours, members = queue .. '|', {}
       at = i + 3 + 2 * tonumber(tokens[i + 2])
       for k = 1, alike do members[k] = ours .. tokens[at + 2 * k - 2] end
-      chunked(members, join)
+      chunked('SADD', children, members)
       at = at + 2 * alike
     end
     local inline, last = tonumber(tokens[at]), at + 1 + all - alike
-    for m = at + 2, last, CHUNK do join(unpack(tokens, m, math.min(m + CHUNK - 1, last))) end
+    for m = at + 2, last, CHUNK do call('SADD', children, unpack(tokens, m, math.min(m + CHUNK - 1, last))) end
     call('SET', row .. ':dependencies', outstanding(row))
     land_alike(tokens, i + 1, free)
     i = last + 1

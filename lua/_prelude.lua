@@ -4,7 +4,7 @@
 local call = redis.call
 local PUBLISH = 'PUBLISH' -- the cluster edition says SPUBLISH, so that a channel lives where its queue does
 local MAX_INT = 9007199254740991
-local CHUNK = 1000 -- unpack fails near 8,000
+local CHUNK = 512 -- unpack fails near 8,000, and from some 1,000 on the stack that it needs costs as much as the command
 local KEPT_ERRORS = 10
 local SEP = '\31' -- between the name of a group and that of a lane
 local QUEUE_HELD = SEP -- the member of `lanes:parked` that stands for the whole queue, held back by its own rate or by a hold
@@ -61,13 +61,18 @@ local function server_ms()
   return math.floor(server_us() / 1000)
 end
 
--- Calls fn with up to CHUNK of the list's elements at a time; adds up the answers.
-local function chunked(list, fn)
-  local n = #list
-  if n == 0 then return 0 end
-  if n <= CHUNK then return fn(unpack(list)) end
-  local total = 0
-  for i = 1, n, CHUNK do total = total + fn(unpack(list, i, math.min(i + CHUNK - 1, n))) end
+-- Calls a command for a list, or for what stands in it from `from` on, with up to CHUNK of its elements at a time, behind `key` if
+-- there is one; adds up the answers. (No function is called with them instead: they would be copied twice more.)
+local function chunked(command, key, list, from)
+  local n, total = #list, 0
+  for i = from or 1, n, CHUNK do
+    local last = math.min(i + CHUNK - 1, n)
+    if key then
+      total = total + call(command, key, unpack(list, i, last))
+    else
+      total = total + call(command, unpack(list, i, last))
+    end
+  end
   return total
 end
 
@@ -80,15 +85,14 @@ local TOO_LONG = string.rep('~', 65) -- for a set that is a list
 local function zadd(key, scored)
   local n = #scored
   if n < 2 * MANY or call('ZCARD', key) > 128 then
-    return chunked(scored, function(...) return call('ZADD', key, ...) end)
+    return chunked('ZADD', key, scored)
   end
-  local added = call('ZADD', key, '0', TOO_LONG, unpack(scored, 1, math.min(n, CHUNK)))
-  for i = CHUNK + 1, n, CHUNK do added = added + call('ZADD', key, unpack(scored, i, math.min(i + CHUNK - 1, n))) end
+  local added = call('ZADD', key, '0', TOO_LONG, unpack(scored, 1, math.min(n, CHUNK))) + chunked('ZADD', key, scored, CHUNK + 1)
   return added - call('ZREM', key, TOO_LONG)
 end
 
 local function zrem(key, ids)
-  return chunked(ids, function(...) return call('ZREM', key, ...) end)
+  return chunked('ZREM', key, ids)
 end
 
 -- The state of a job; `gone` when there is no row.

@@ -75,7 +75,7 @@ else
   the_line(base).left(held)
   for i = 1, freed and #freed or 0, 2 do free_key(base, freed[i], freed[i + 1]) end
 end
-chunked(rows, function(...) return call('DEL', ...) end)
+chunked('DEL', nil, rows)
 for _, i in ipairs(kept) do
   local row = jobs .. ARGV[i]
   call('HDEL', row, 'lapsed', 'cancel')

@@ -8,26 +8,35 @@
 -- Answers per job: 1 landed; of a duplicate the id of the job that is there and its state, `id state`, and behind them `replaced`
 -- where that one has been given the payload; -3 the lane is full. All or nothing on a refusal.
 -- Cost: per job one HSET; per call one EXISTS, one ZADD a set, one HINCRBY.
-local pending, schedule, base, find = KEYS[1], KEYS[2], KEYS[3], string.find
+local pending, schedule, base, argv, find = KEYS[1], KEYS[2], KEYS[3], ARGV, string.find
 local now, earliest -- looked at only when a job has a delay
 
--- Shape: every job is looked at before the first is written. Where all are plain (now, no fields) they take the short way.
-local rows, starts, runs, priorities = {}, {}, {}, {}
-local lanes_of, dedups, any_lane, any_dedup = {}, {}, false, false
-local n, total, i, jobs, plain = 0, #ARGV, 1, base .. 'job:', true
+-- Shape: every job is looked at before the first is written. Mostly all are plain (now, no fields): they take a short way.
+local n, total, jobs, plain = 0, #argv, base .. 'job:', true
+local rows, plain_list = {}, {}
+for at = 1, total, 4 do
+  local id = argv[at]
+  plain = argv[at + 3] == '0' and argv[at + 2] == '' and #id == MINTED_BYTES and find(id, MINTED)
+  if not plain then break end
+  n = n + 1
+  rows[n], plain_list[2 * n - 1], plain_list[2 * n] = jobs .. id, '0', id
+end
+
+local starts, runs, priorities, lanes_of, dedups = {}, {}, {}, {}, {}
+local any_lane, any_dedup, i = false, false, 1
+if plain then i = total + 1 else n = 0 end
 while i <= total do
-  local id, delay, fields = ARGV[i], ARGV[i + 2], ARGV[i + 3]
+  local id, delay, fields = argv[i], argv[i + 2], argv[i + 3]
   if #id ~= MINTED_BYTES or not find(id, MINTED) then return refuse('EMQARG', 'enqueue: not a minted id') end
   n = n + 1
   rows[n], starts[n] = jobs .. id, i
   if fields == '0' and delay == '' then
     i = i + 4
   else
-    plain = false
     fields = int(fields or '', 0, 8)
     if not fields or i + 3 + 2 * fields > total then return refuse('EMQARG', 'enqueue: fields do not add up') end
     for f = i + 4, i + 3 + 2 * fields, 2 do
-      local name, value = ARGV[f], ARGV[f + 1]
+      local name, value = argv[f], argv[f + 1]
       if name == 'lane' or name == 'dedup' then
         if not WHOLE then return beyond() end
         if name == 'lane' then
@@ -63,7 +72,7 @@ local paused, used = nil, WHOLE and in_use(base)
 if not WHOLE then
   for k, key in ipairs({ 'paused', 'lanes:floor', 'limits', 'dedups', 'heard' }) do rows[n + k] = base .. key end
 end
-local some_exist = chunked(rows, function(...) return call('EXISTS', ...) end) > 0
+local some_exist = chunked('EXISTS', nil, rows) > 0
 if not WHOLE then
   if not some_exist then paused = 0 end
   if some_exist and in_use(base, base .. 'heard') then return beyond() end
@@ -92,28 +101,27 @@ if short then
   bad = type(redis.pcall('HINCRBY', enqueued, 'count', n)) ~= 'number' and mistyped('hash', enqueued)
   if bad then return bad end
   for k = 1, n do
-    local at = starts[k]
-    now_list[2 * k - 1], now_list[2 * k], answers[k] = '0', ARGV[at], 1
-    if call('HSET', rows[k], 'state', 'pending', 'attempts', '0', 'payload', ARGV[at + 1]) == 0 then -- an earlier one has this id
+    answers[k] = 1
+    if call('HSET', rows[k], 'state', 'pending', 'attempts', '0', 'payload', argv[4 * k - 2]) == 0 then -- an earlier one has this id
       local first = 1
       while rows[first] ~= rows[k] do first = first + 1 end
-      call('HSET', rows[k], 'payload', ARGV[starts[first] + 1])
+      call('HSET', rows[k], 'payload', argv[4 * first - 2])
       redis.pcall('HINCRBY', enqueued, 'count', -1)
-      answers[k] = ARGV[at] .. ' pending'
+      answers[k] = plain_list[2 * k] .. ' pending'
     end
   end
-  listed, n = 2 * n, 0
+  now_list, listed, n = plain_list, 2 * n, 0
 end
 for k = 1, n do
-  local row, at = rows[k], starts[k]
+  local row, at = rows[k], starts[k] or 4 * k - 3
   local dedup, lane = dedups[k], lanes_of[k]
-  local id, state, run = ARGV[at], nil, runs[k]
+  local id, state, run = argv[at], nil, runs[k]
   local refused
   if seen[row] or (some_exist and call('EXISTS', row) == 1) then
     refused = id .. ' ' .. state_of(row)
   else
     local moved
-    if dedup then refused, moved = duplicate_of(base, dedup, ARGV[at + 1], run) end
+    if dedup then refused, moved = duplicate_of(base, dedup, argv[at + 1], run) end
     timed = timed or moved
     if not refused and not run and line and line.is_full(lane or '') then refused = -3 end
   end
@@ -121,17 +129,17 @@ for k = 1, n do
     answers[k] = refused
   else
     seen[row] = true
-    local fields = ARGV[at + 3]
+    local fields = argv[at + 3]
     state = run and 'scheduled' or 'pending'
     if fields == '0' then
-      call('HSET', row, 'state', state, 'attempts', '0', 'payload', ARGV[at + 1])
+      call('HSET', row, 'state', state, 'attempts', '0', 'payload', argv[at + 1])
     else
       if dedup then
-        ARGV[dedup.field + 1] = dedup.key
+        argv[dedup.field + 1] = dedup.key
         own_key(base, id, dedup)
       end
-      call('HSET', row, 'state', state, 'attempts', '0', 'payload', ARGV[at + 1],
-        unpack(ARGV, at + 4, at + 3 + 2 * tonumber(fields)))
+      call('HSET', row, 'state', state, 'attempts', '0', 'payload', argv[at + 1],
+        unpack(argv, at + 4, at + 3 + 2 * tonumber(fields)))
       if priorities[k] == '0' then call('HDEL', row, 'priority') end -- a row says its priority only if it is not 0
       if dedup and dedup.mode == 't' then call('HDEL', row, 'dedup') end -- nobody's end frees that key
     end

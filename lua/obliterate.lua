@@ -26,7 +26,7 @@ call('SET', base .. 'paused', 1)
 local keys, rules = call('ZRANGE', base .. 'schedules', 0, limit - 1), {}
 for i, key in ipairs(keys) do rules[i] = base .. 'schedule:' .. key end
 zrem(base .. 'schedules', keys)
-chunked(rules, function(...) return call('DEL', ...) end)
+chunked('DEL', nil, rules)
 
 local left = limit
 local queue_line = call('ZCARD', index) > 0 and begin_lanes(base) or the_line(base)
@@ -48,7 +48,7 @@ local function drop_jobs(key, leave)
     end
   end
   leave(ids)
-  chunked(rows, function(...) return call('DEL', ...) end)
+  chunked('DEL', nil, rows)
   left = left - #ids
 end
 

@@ -8,4 +8,4 @@ for _, id in ipairs(ARGV) do
   local row = base .. 'job:' .. id
   if redis.pcall('HGET', row, 'state') == 'done' then rows[#rows + 1] = row end
 end
-return chunked(rows, function(...) return call('DEL', ...) end)
+return chunked('DEL', nil, rows)

@@ -23,7 +23,7 @@ end
 bad = tied and flow_refusal(base)
 if bad then return bad end
 local removed = zrem(dead, ids)
-chunked(rows, function(...) return call('DEL', ...) end)
+chunked('DEL', nil, rows)
 count(base, 'removed', removed)
 if tied then
   for _, job in ipairs(tied) do

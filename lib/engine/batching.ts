@@ -37,9 +37,9 @@ const MOST_TOGETHER = 10_000;
  * - nothing: every job is done, without a result
  * - an array with an item for each job, in their order: its result, or a promise of it; one that rejects fails that job alone
  *
- * Anything else fails every job of the batch, and so does a throw; `Discard` and `Snooze` mean all of them too. A job that
- * is cancelled, times out or loses its lease before the call leaves the batch. `timeoutMs` counts from when a job begins to
- * gather.
+ * Anything else fails every job of the batch, and so does a throw; `Discard`, `Snooze`, `RateLimited` and
+ * `WaitForChildren` mean all of them too. A job that is cancelled, times out or loses its lease before the call leaves
+ * the batch. `timeoutMs` counts from when a job begins to gather.
  * @throws EchoConfigError for an option that makes no sense
  */
 export function batched<OneJob extends Job = Job>(

@@ -11,6 +11,7 @@ import { Conditions } from './conditions.js';
 import { failureText } from './failure-text.js';
 import { asked } from './handler.js';
 import type { Metronome } from './metronome.js';
+import { inOwnContext } from './own-context.js';
 import { eventOf, type QueueEvent } from './queue-event.js';
 
 export interface EngineBusParts {
@@ -201,7 +202,7 @@ export class EngineBus {
 
   private tell(event: QueueEvent, listener: Listener): void {
     try {
-      const answer = asked(listener.call(event));
+      const answer = asked(inOwnContext(() => listener.call(event)));
       if (answer instanceof Promise) this.follow(event, listener, answer);
     } catch (thrown) {
       this.failed(event, thrown);

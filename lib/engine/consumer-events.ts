@@ -15,7 +15,10 @@ export interface DeadJob {
   readonly attempts: number;
   /** Claims that were charged. */
   readonly attempt: number;
-  /** What the row keeps: of an error its stack. */
+  /**
+   * What the row keeps: of an error its stack. Of a job that was asked to stop and then failed it is what its handler
+   * threw, and the row says `cancelled`.
+   */
   readonly reason: string;
 }
 
@@ -25,8 +28,10 @@ export interface ConsumerEvents {
   /** An attempt failed; `outcome` says where the job went. */
   failed: [job: Job, error: unknown, outcome: Where];
   /**
-   * A job died: a handler here used up its attempts or discarded it; or its lease lapsed too often, or it died of its child,
-   * which the one process that leads the queue tells. Of deaths by hand (`jobs.retry`, `jobs.reap`) the caller knows.
+   * A job died: a handler here used up its attempts, discarded it, or failed when it was asked to stop; or its lease
+   * lapsed too often, or it died of its child, which the one process that leads the queue tells. Of a job that was
+   * asked to stop and then given back only the bus tells; of deaths by hand (`jobs.retry`, `jobs.reap`) the caller
+   * knows.
    */
   dead: [job: DeadJob];
   /** Nobody here handles jobs of this name: it was put back for a while, uncharged. */

@@ -26,7 +26,7 @@ import { encodedResult, verdictOn } from './verdict.js';
 export interface ConsumerHost extends ClaimsHost {
   readonly codec: Codec;
   readonly flows: Flows;
-  /** Also for results. */
+  /** Also for results and progress. */
   readonly maxPayloadBytes: number;
   /** Something is to be sent at the end of this turn. */
   mark(consumer: Consumer): void;

@@ -34,7 +34,7 @@ const LAST_ANSWERS_MS = 2000;
 
 /**
  * One server, one prefix: the jobs on it, and this process's consumers. A process needs one, however many queues: it holds
- * one connection to enqueue and a second once it consumes.
+ * one connection to enqueue and a second once it consumes, waits for a job or listens to events.
  */
 export class EchoMq {
   readonly jobs: Jobs;

@@ -117,7 +117,8 @@ export class Enqueuer {
     const sent = portions(items, bytesOf).map((portion) =>
       this.enqueue(keys, portion).catch((error: EchoError) => portion.map(() => error)),
     );
-    return (await Promise.all(sent)).flat();
+    const none: (EnqueueResult | EchoError)[] = [];
+    return none.concat(...(await Promise.all(sent)));
   }
 
   /** Counts jobs that are sent by somebody else. @throws EchoStoreError when that is too many; then `send` is not called */

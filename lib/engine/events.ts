@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { show } from '../kernel/arguments.js';
 import { EchoArgumentError } from '../kernel/errors.js';
+import { inOwnContext } from './own-context.js';
 
 /** An emitter whose events are typed and known, and whose 'error' does not end the process when nobody listens. */
 export abstract class Events<Map extends { [K in keyof Map]: unknown[] }> {
@@ -37,7 +38,7 @@ export abstract class Events<Map extends { [K in keyof Map]: unknown[] }> {
     if (!this.heard(event)) return;
     for (const listener of this.emitter.rawListeners(event)) {
       try {
-        listener.apply(this.emitter, args);
+        inOwnContext(() => listener.apply(this.emitter, args));
       } catch (thrown) {
         this.listenerFailed(event, thrown);
       }

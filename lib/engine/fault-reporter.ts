@@ -1,5 +1,6 @@
 import type { Clock } from '../kernel/clock.js';
 import type { EchoError } from '../kernel/errors.js';
+import { inOwnContext } from './own-context.js';
 
 /** While the server is away, every attempt fails in the same words: they are said again only after so long. */
 const SAID_AGAIN_AFTER_MS = 30_000;
@@ -32,7 +33,7 @@ export class FaultReporter {
 
   private tell(call: () => void): void {
     try {
-      call();
+      inOwnContext(call);
     } catch (thrown) {
       queueMicrotask(() => {
         throw thrown; // the app's own fault: seen, but not in the middle of our work

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Job } from './job.js';
+import { inOwnContext } from './own-context.js';
 
 /** Runs one job. Its return value, or what its promise resolves to, is the job's result. */
 // biome-ignore lint/suspicious/noExplicitAny: a handler may be written for the data it expects; and with `unknown` the compiler would look into one that closes its own consumer for the type of that very consumer
@@ -12,7 +13,7 @@ const running = new AsyncLocalStorage<Job | readonly Job[]>();
 
 /** What the handler answers: a value, or a promise of this realm. @throws what the handler throws */
 export function callHandler(handler: Handler, job: Job): unknown {
-  return asked(running.run(job, handler, job));
+  return asked(inOwnContext(() => running.run(job, handler, job)));
 }
 
 /**
@@ -25,7 +26,7 @@ export function asked(answer: unknown): unknown {
 
 /** What a handler answers that is called once for all of them. @throws what the handler throws */
 export function callTogether(jobs: readonly Job[], call: () => unknown): unknown {
-  return running.run(jobs, call);
+  return inOwnContext(() => running.run(jobs, call));
 }
 
 /** The jobs whose handler called, however many awaits ago, and that have not ended. */

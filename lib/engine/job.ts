@@ -3,6 +3,7 @@ import { type Codec, type Envelope, type TravellingOptions, travellingOptions } 
 import { JobAborted } from '../kernel/outcome.js';
 import type { ClaimedRow } from '../wire/transitions/index.js';
 import type { AddedNode, ChildrenReport, FlowNode } from './flow-calls.js';
+import { inOwnContext } from './own-context.js';
 
 /** What jobs wait for one another for: those of a consumer that come by the same one are handed over together. */
 export interface Batching {
@@ -162,7 +163,8 @@ export class Job<Data = unknown, Name extends string = string> {
   abort(why: JobAborted['why'], message: string): void {
     if (this.abortedBy) return;
     this.abortedBy = new JobAborted(why, message);
-    this.controller?.abort(this.abortedBy);
+    const { controller } = this;
+    if (controller !== undefined) inOwnContext(() => controller.abort(this.abortedBy));
     this.onAbort?.(this.abortedBy);
   }
 }

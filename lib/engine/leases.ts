@@ -40,7 +40,9 @@ export class Leases {
   /** One job of the batch is finished. */
   drop(batch: Batch): void {
     batch.left -= 1;
-    if (batch.left === 0) this.batches.delete(batch);
+    if (batch.left > 0) return;
+    this.batches.delete(batch);
+    batch.jobs = []; // a job may be held on to for long, by an async context that was begun in its handler; the others need not be
   }
 
   /** Every job that is held: running, or claimed ahead. */

@@ -27,7 +27,10 @@ export interface EchoMqOptions {
   enqueueTimeoutMs?: number;
   /** Jobs that may wait while the server cannot be reached; more are refused at once. Default 100,000. */
   enqueueBufferLimit?: number;
-  /** Largest payload, and largest result that is kept. Default 10 MiB. */
+  /**
+   * Largest payload, result and progress; a handler whose result is larger, kept or not, fails its attempt. Default
+   * 10 MiB.
+   */
   maxPayloadBytes?: number;
   /** How jobs become bytes. Default JSON. */
   codec?: Codec;

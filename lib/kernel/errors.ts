@@ -30,7 +30,10 @@ export class EchoRegistrationError extends EchoError {
   }
 }
 
-/** An argument makes no sense. Raised before a byte is sent; nothing was written. */
+/**
+ * An argument makes no sense; nothing was written. What a filter of `removeMany` or `reprocessMany` answers is seen
+ * under way: then nothing more is.
+ */
 export class EchoArgumentError extends EchoError {
   constructor(message: string, cause?: unknown) {
     super('EMQARG', message, false, cause);
@@ -38,8 +41,9 @@ export class EchoArgumentError extends EchoError {
 }
 
 /**
- * The server refused, or could not be reached. `code` is the server's tag (`OOM`, `READONLY`, `EMQTYPE`, ...) or
- * `ECHO_UNREACHABLE`.
+ * The server refused, or could not be reached. `code` is the server's tag (`OOM`, `READONLY`, `EMQTYPE`, ...),
+ * `ECHO_UNREACHABLE`, `ECHO_BUFFER_FULL` (too many jobs wait for it to come back), or `ECHO_CONFLICT` (others change
+ * the same job all the while).
  */
 export class EchoStoreError extends EchoError {
   constructor(code: string, message: string, retryable: boolean, cause?: unknown) {
@@ -54,7 +58,11 @@ export class EchoTimeoutError extends EchoError {
   }
 }
 
-/** The call does not apply in the present state (a closed client, a queue with running jobs). */
+/**
+ * The call does not apply in the present state. `code` is `ECHO_STATE` (a closed client, a queue with running jobs),
+ * `ECHO_STALE` (the claim is over), `ECHO_NOT_ENDED` (a job has no result yet), `ECHO_NO_ENVELOPE` (a payload that the
+ * codec has not made), or the server's tag.
+ */
 export class EchoStateError extends EchoError {
   constructor(message: string, code = 'ECHO_STATE') {
     super(code, message, false);

@@ -59,9 +59,10 @@ export function OnJob(name: string, schedule: JobSchedule | undefined): MethodDe
 /**
  * This method gets jobs together, as an array: `@OnJob('row', { batch: { size: 100, waitMs: 50 } })` calls it when 100 are
  * there, or 50 ms after the first came. Each is settled on its own all the same: without an answer all are done; of an
- * array, item i is the result of job i, or a promise of it; a throw fails all of them, `Discard` and `Snooze` mean all of
- * them. The processor's `concurrency` must be at least `size`. Enhancers, decorated parameters and request scope, which act
- * on one job, fail the boot. A schedule may stand beside `batch`.
+ * array, item i is the result of job i, or a promise of it; a throw fails all of them, `Discard`, `Snooze`,
+ * `RateLimited` and `WaitForChildren` mean all of them. The processor's `concurrency` must be at least `size`.
+ * Enhancers, decorated parameters and request scope, which act on one job, fail the boot. A schedule may stand beside
+ * `batch`.
  * @throws EchoRegistrationError for a batch or a schedule that makes no sense
  */
 // biome-ignore lint/suspicious/noExplicitAny: as Handler

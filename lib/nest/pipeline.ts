@@ -80,7 +80,7 @@ async function piped(value: unknown, pipes: readonly PipeTransform[], metadata: 
   return result;
 }
 
-/** What the first filter that catches it makes of it. `Discard` and `Snooze` are no failures but words to the queue. */
+/** What the first filter that catches it makes of it; none catches `Discard`, `Snooze` and such, words to the queue. */
 async function caught(thrown: unknown, filters: readonly Filter[], context: JobContext): Promise<unknown> {
   const found = onPurpose(thrown)
     ? undefined

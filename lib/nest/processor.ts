@@ -33,7 +33,7 @@ export interface ProcessorMetadata {
  * the class in a module's `providers`.
  *
  * Of the default scope there is one instance. With `Scope.REQUEST`, by itself or through what it injects, one is made for every
- * job, at some 10 us each; `@InjectJob()` injects that job, also deep below. `Scope.TRANSIENT` fails the boot.
+ * job, at 10 to 60 us each; `@InjectJob()` injects that job, also deep below. `Scope.TRANSIENT` fails the boot.
  *
  * All processors of a queue, in whatever modules, are served by one consumer: options may stand on any of them, and two
  * that contradict each other fail the boot; so do two definitions of one queue. `EchoMqModule.forRoot({ queues })` is stronger

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, it } from '@jest/globals';
-import { EchoMq, Snooze } from '../../../lib/core.js';
+import { batched, EchoMq, Snooze } from '../../../lib/core.js';
 import { until } from '../../support/until.js';
 import { Gates } from '../gates.js';
 import { hungry, latch, numbers, useStage } from './stage.js';
@@ -116,5 +116,65 @@ describe('the async context of whoever enqueues', () => {
     await until(() => seen.length === 1, { what: 'the time limit' });
     gate.open();
     expect(seen).toEqual([undefined]);
+  });
+});
+
+describe('a store that somebody enters', () => {
+  const stage = useStage();
+  const tenants = new AsyncLocalStorage<string>();
+
+  it('in a handler is not seen by the jobs that start next, nor later, nor by listeners', async () => {
+    const echo = await stage.connect();
+    const seen: string[] = [];
+    const enter = (what: string) => {
+      seen.push(`${what}: ${tenants.getStore()}`);
+      tenants.enterWith(what);
+    };
+    const consumer = echo.consume('q', { concurrency: 4, attempts: 1 }, async (job) => {
+      enter(job.name);
+      await echo.jobs.counts('q');
+      expect(tenants.getStore()).toBe(job.name); // it holds in the handler that has entered it
+      if (job.name === 'c') throw new Error('on purpose');
+    });
+    consumer.on('completed', () => enter('completed'));
+    consumer.on('completed', () => enter('completed, a second listener'));
+    consumer.on('failed', () => enter('failed'));
+    const events = echo.bus.listen('q', ({ event }) => enter(`event ${event}`));
+    await events.ready;
+    for (let round = 1; round <= 2; round++) {
+      await hungry(stage.control, 'q');
+      seen.length = 0;
+      await echo.jobs.enqueueMany('q', [{ name: 'a' }, { name: 'b' }, { name: 'c' }]);
+      await until(() => seen.filter((line) => /^event (completed|dead)/.test(line)).length === 3, { what: 'the ends' });
+      await until(() => seen.some((line) => line.startsWith('failed')), { what: 'the failure' });
+      expect(seen.filter((line) => !line.endsWith(': undefined'))).toEqual([]);
+      expect(seen).toEqual(expect.arrayContaining(['a: undefined', 'completed, a second listener: undefined']));
+    }
+  });
+
+  it('in a handler of batches, or where a signal fires, is not seen by others either', async () => {
+    const echo = await stage.connect();
+    const seen: string[] = [];
+    const enter = (what: string) => {
+      seen.push(`${what}: ${tenants.getStore()}`);
+      tenants.enterWith(what);
+    };
+    echo.consume(
+      'q',
+      { concurrency: 4 },
+      batched({ size: 2, waitMs: 1 }, (jobs) => {
+        enter(`batch of ${jobs.length}`);
+      }),
+    );
+    echo.consume('limited', { concurrency: 2, timeoutMs: 20, attempts: 1 }, (job) => {
+      job.signal.addEventListener('abort', () => enter(job.name));
+      return new Promise(() => undefined);
+    });
+    await hungry(stage.control, 'q');
+    await hungry(stage.control, 'limited');
+    await echo.jobs.enqueueMany('q', [{ name: 'a' }, { name: 'b' }, { name: 'c' }]);
+    await echo.jobs.enqueueMany('limited', [{ name: 'x' }, { name: 'y' }]);
+    await until(() => seen.length === 4, { what: 'all' });
+    expect(seen.sort()).toEqual(['batch of 1: undefined', 'batch of 2: undefined', 'x: undefined', 'y: undefined']);
   });
 });
