@@ -21,12 +21,12 @@ export async function letTimePass(run: Run, keys: QueueKeys, ms: number): Promis
   return Math.max(0, waiting.length - total);
 }
 
-/** Moves everything whose time has come to pending; answers the server's now, if a job waits for its time still. */
+/** Moves everything whose time has come to pending; answers the server's now, whole milliseconds, if a job waits for its time still. */
 export async function promoteDue(run: Run, keys: QueueKeys): Promise<number | undefined> {
   for (;;) {
     const { moved, nextRunAt, nextInMs } = await run(promote, keys, { limit: MOST_PER_PROMOTE });
     if (nextRunAt === undefined || nextInMs === undefined) return undefined;
-    if (moved < MOST_PER_PROMOTE) return nextRunAt - nextInMs;
+    if (moved < MOST_PER_PROMOTE) return Math.floor(nextRunAt - nextInMs);
   }
 }
 
