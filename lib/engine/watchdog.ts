@@ -4,7 +4,7 @@ import type { Metronome } from './metronome.js';
 
 /** A connection, as the watchdog sees it. */
 export interface Watched {
-  /** Milliseconds in which it has answered nothing although something was asked. */
+  /** Milliseconds in which it has given no sign of life although something was asked. To be looked at now and then. */
   readonly silentMs: number;
   /** Destroys the socket, so that a new one is made. */
   reset(): void;

@@ -29,6 +29,11 @@ export interface Client {
   /** Bytes written between the two go out together. */
   cork(): void;
   uncork(): void;
+  /**
+   * Bytes have come or left since this moment, by the clock that `now` is of, as far as somebody sees who looks now and then. -Infinity
+   * when none have, and in a cluster, which has many sockets.
+   */
+  movedSince(now: number): number;
   /** Ends it now, also when the other side is silent. */
   destroy(): void;
 }

@@ -164,9 +164,14 @@ export class Connection {
     return client.scans().map((scan) => (cursor, pattern, count) => scan(cursor, pattern, count).catch(raise));
   }
 
-  /** Milliseconds in which nothing was answered although something was asked; 0 when nothing is. */
+  /**
+   * Milliseconds in which nothing was answered although something was asked; 0 when nothing is. Between two looks bytes that come, or
+   * leave, are a sign of life as well.
+   */
   get silentMs(): number {
-    return this.unanswered === 0 ? 0 : this.clock.monotonic() - Math.max(this.askedAt, this.lastAnswer);
+    const now = this.clock.monotonic();
+    const moved = this.lifeline.client?.movedSince(now) ?? 0;
+    return this.unanswered === 0 ? 0 : now - Math.max(this.askedAt, this.lastAnswer, moved);
   }
 
   /** Destroys the socket, so that a new one is made. */

@@ -60,6 +60,10 @@ export class ClusterClient extends LibraryClient<Cluster> implements Client {
     // see cork
   }
 
+  movedSince(): number {
+    return Number.NEGATIVE_INFINITY;
+  }
+
   destroy(): void {
     if (this.client.status !== 'end') this.client.disconnect();
   }
