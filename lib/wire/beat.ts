@@ -20,14 +20,16 @@ export interface Standing {
 export const QUEUES_PER_BEAT = 100;
 const NUMBERS_PER_QUEUE = 7;
 
-/** One beat for queues of one slot (any queues, when the server is no cluster). @throws EchoError */
+/** One beat for queues of one slot (any queues, when the server is no cluster). @throws EchoError, after `ttlMs` EchoTimeoutError */
 export async function lead(
   executor: Executor,
   queues: readonly QueueKeys[],
   call: { process: string; ttlMs: number },
 ): Promise<Standing[]> {
   const keys = queues.map((queue) => queue.leader).concat(queues[0]!.base);
-  const reply = await executor.script('lead', keys, [call.process, call.ttlMs], { resend: false });
+  // An answer that takes longer is about a leadership that is over.
+  const options = { resend: false, timeoutMs: call.ttlMs };
+  const reply = await executor.script('lead', keys, [call.process, call.ttlMs], options);
   const n = array(reply).map(integer);
   return queues.map((_, i) => {
     const at = i * NUMBERS_PER_QUEUE;

@@ -8,7 +8,10 @@ import { Executor } from '../../lib/wire/executor.js';
 import { integer, type Reply } from '../../lib/wire/reply.js';
 import { guardLeaks } from '../support/leaks.js';
 import { useServer } from '../support/server.js';
+import { until } from '../support/until.js';
 import { useConnections } from '../wire/connections.js';
+import { fastClock } from './fast-clock.js';
+import { useProxy } from './proxied.js';
 
 const MINUTE = 60_000;
 
@@ -62,6 +65,26 @@ describe('ids of a process whose server’s clock goes back', () => {
     const after = minting.require();
     expect(readId(after).node).toBe(readId(before).node);
     expect(after > before).toBe(true);
+    await minting.stop(true);
+    metronome.stop();
+  });
+});
+
+describe('a lease of a node number that is not answered', () => {
+  const server = useServer();
+  const connections = useConnections();
+  const proxied = useProxy(server);
+  guardLeaks();
+
+  it('is given up after 10 s, and asked for anew', async () => {
+    const clock = fastClock(20);
+    const executor = new Executor(await connections.open(proxied.url, clock));
+    const metronome = new Metronome(clock);
+    const minting = new Minting(executor, new Keyspace('emq'), clock, metronome, 'p');
+    proxied.proxy.freeze('replies');
+    await expect(minting.renew()).rejects.toMatchObject({ code: 'ECHO_TIMEOUT', retryable: true });
+    proxied.proxy.thaw('replies');
+    await until(() => minting.next(), { what: 'an id' }); // by itself
     await minting.stop(true);
     metronome.stop();
   });
