@@ -11,7 +11,7 @@ export interface CallOptions {
   resend: boolean;
   /** Milliseconds until the caller gets an EchoTimeoutError; undefined waits as long as it takes. */
   timeoutMs?: number | undefined;
-  /** Told before each repetition: an answer may then speak of what the first sending did. */
+  /** Told of each repetition, before its answer: that may then speak of what the first sending did. */
   onResend?: (() => void) | undefined;
 }
 
@@ -214,6 +214,7 @@ export class Connection {
           this.failed(client, error);
           resolve(this.afterFailure(client, call, error));
         },
+        call.options.onResend,
       );
       this.asked();
     });
@@ -258,7 +259,7 @@ export class Connection {
       client = this.lifeline.client ?? (await this.nextClient(call));
       this.asked();
       try {
-        const reply = await client.call(call.command, call.args);
+        const reply = await sentOn(client, call);
         this.answered(client);
         return reply;
       } catch (next) {
@@ -279,6 +280,10 @@ export class Connection {
       this.clock.after(ms, resolve);
     });
   }
+}
+
+function sentOn(client: Client, { command, args, options }: Call): Promise<Reply> {
+  return new Promise((answer, failure) => client.send(command, args, answer, failure, options.onResend));
 }
 
 function raise(error: unknown): never {

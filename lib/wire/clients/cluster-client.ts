@@ -1,12 +1,25 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { Client, Scan } from '../client.js';
-import type { Reply } from '../reply.js';
+import type { Arg, Reply } from '../reply.js';
 import { LibraryClient } from './library-client.js';
 
 /** Of the nodes of a cluster. */
 export class ClusterClient extends LibraryClient<Cluster> implements Client {
   readonly cluster = true;
   private subscribed = false;
+  /** How many connections to nodes have been lost so far. */
+  private losses = 0;
+
+  constructor(client: Cluster) {
+    super(client);
+    client.on('+node', (node: Redis) => {
+      node.on('connect', () => {
+        node.once('close', () => {
+          this.losses += 1;
+        });
+      });
+    });
+  }
 
   override async connect(): Promise<void> {
     await super.connect();
@@ -16,6 +29,24 @@ export class ClusterClient extends LibraryClient<Cluster> implements Client {
         this.client.once('end', () => reject(new Error('no node of the cluster answered')));
       });
     }
+  }
+
+  /** Which calls were on their way to a node that is lost is not asked: few are on their way at all. */
+  override send(
+    command: string,
+    args: Arg[],
+    answer: (reply: Reply) => void,
+    failure: (error: Error) => void,
+    resent?: () => void,
+  ): void {
+    const { losses } = this;
+    const told =
+      <Outcome>(tell: (outcome: Outcome) => void) =>
+      (outcome: Outcome) => {
+        if (this.losses > losses) resent?.();
+        tell(outcome);
+      };
+    super.send(command, args, told(answer), told(failure));
   }
 
   async info(section: string, key: string): Promise<string> {
