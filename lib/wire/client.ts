@@ -43,6 +43,13 @@ export interface Client {
    * when none have, and in a cluster, which has many sockets.
    */
   movedSince(now: number): number;
+  /**
+   * Cluster only: milliseconds in which a node that owes answers has given no sign of life, by the clock that `now` is of, as far as
+   * somebody sees who looks now and then; of several nodes the longest. 0 when there is none.
+   */
+  nodesSilentMs?(now: number): number;
+  /** Ends what has been silent for longer than this: in a cluster the connections to such nodes, otherwise all of it. */
+  endSilent(limitMs: number): void;
   /** Ends it now, also when the other side is silent. */
   destroy(): void;
 }

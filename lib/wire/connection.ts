@@ -166,17 +166,19 @@ export class Connection {
 
   /**
    * Milliseconds in which nothing was answered although something was asked; 0 when nothing is. Between two looks bytes that come, or
-   * leave, are a sign of life as well.
+   * leave, are a sign of life as well. In a cluster each node is judged by itself, and the worst counts.
    */
   get silentMs(): number {
     const now = this.clock.monotonic();
-    const moved = this.lifeline.client?.movedSince(now) ?? 0;
+    const { client } = this.lifeline;
+    if (client?.nodesSilentMs) return client.nodesSilentMs(now);
+    const moved = client?.movedSince(now) ?? 0;
     return this.unanswered === 0 ? 0 : now - Math.max(this.askedAt, this.lastAnswer, moved);
   }
 
-  /** Destroys the socket, so that a new one is made. */
-  reset(): void {
-    this.lifeline.client?.destroy();
+  /** Destroys the socket, so that a new one is made; in a cluster those to nodes that have been silent for longer than this. */
+  reset(silentMs = 0): void {
+    this.lifeline.client?.endSilent(silentMs);
   }
 
   /** What is sent in `act`, before it returns, leaves in one write. */

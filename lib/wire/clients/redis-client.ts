@@ -102,6 +102,10 @@ export class RedisClient extends LibraryClient<Redis> implements Client {
     return this.traffic?.since(now) ?? Number.NEGATIVE_INFINITY;
   }
 
+  endSilent(): void {
+    this.destroy();
+  }
+
   destroy(): void {
     // An ended client would only start the timer that waits for its socket to close, and each call listens to the socket anew.
     if (this.client.status === 'end') return;
