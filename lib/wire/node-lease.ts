@@ -6,12 +6,12 @@ import type { NodeLease } from '../kernel/mint.js';
 import type { Executor } from './executor.js';
 import { array, integer } from './reply.js';
 
-/** Far less than a lease lasts: a server that has gone silent is asked anew in time. */
-const ANSWER_MS = 10_000;
+/** Far less than a lease lasts: a call that the client library has lost is made anew in time. */
+const ANSWER_MS = 30_000;
 
 /**
  * Leases a node number for minting ids, or renews the one that is held. Renewal names its owner: who has lost the number
- * gets another. @throws EchoError, after 10 s EchoTimeoutError
+ * gets another. @throws EchoError, after 30 s EchoTimeoutError
  */
 export async function leaseNode(
   executor: Executor,
