@@ -24,6 +24,10 @@ export interface Led {
 interface Duty {
   queue: Led;
   leads: boolean;
+  /** A beat is under way ... */
+  asked: boolean;
+  /** ... and another is to follow. */
+  again: boolean;
   /** Since when the answer to a beat has been due, on our monotonic clock; undefined when the last one was answered. */
   owedSince: number | undefined;
   /** New earliest times that were heard of while it was not known who leads, on our monotonic clock. */
@@ -108,8 +112,6 @@ class Alarm {
 export class Beat {
   private readonly duties = new Map<string, Duty>();
   private timer: Timer | undefined;
-  private beating = false;
-  private again = false;
 
   constructor(
     private readonly host: BeatHost,
@@ -121,6 +123,8 @@ export class Beat {
     const duty: Duty = {
       queue,
       leads: false,
+      asked: false,
+      again: false,
       owedSince: this.now(),
       heard: {},
       promoting: new Alarm(this.host.metronome, this.now, () => this.promote(duty)),
@@ -151,7 +155,7 @@ export class Beat {
     const duty = this.duties.get(queue);
     if (duty === undefined || !Number.isFinite(inMs)) return;
     if (duty.leads) alarmFor(duty, what).within(inMs);
-    else if (this.beating) {
+    else if (duty.asked) {
       duty.heard[what] = Math.min(duty.heard[what] ?? Number.POSITIVE_INFINITY, this.now() + inMs);
     }
   }
@@ -171,8 +175,10 @@ export class Beat {
   stop(): void {
     this.timer?.cancel();
     this.timer = undefined;
-    this.again = false;
-    for (const duty of this.duties.values()) this.stand(duty, undefined);
+    for (const duty of this.duties.values()) {
+      duty.again = false;
+      this.stand(duty, undefined);
+    }
   }
 
   /** Queues this process leads. */
@@ -185,34 +191,30 @@ export class Beat {
     return this.duties.get(queue)?.owedSince;
   }
 
-  private async beat(): Promise<void> {
-    if (this.beating) {
-      this.again = true;
-      return;
-    }
-    this.beating = true;
+  /** One node of a cluster that does not answer must not keep the queues on the others from being asked for. */
+  private beat(): void {
     this.timer = this.host.metronome.after(BEAT_MS, () => this.beat());
-    try {
-      if (this.host.isUp) await Promise.all(this.groups().map((group) => this.lead(group)));
-    } finally {
-      this.beating = false;
-      if (this.again) this.soon();
-      this.again = false;
+    if (!this.host.isUp) return;
+    const due: Duty[] = [];
+    for (const duty of this.duties.values()) {
+      if (duty.asked) duty.again = true;
+      else due.push(duty);
     }
+    this.ask(due);
   }
 
   /** In a cluster the leader keys of one call must share a slot, so every queue is asked for by itself. */
-  private groups(): Duty[][] {
-    const all = [...this.duties.values()];
+  private ask(duties: readonly Duty[]): void {
     const size = this.cluster ? 1 : QUEUES_PER_BEAT;
-    const groups: Duty[][] = [];
-    for (let i = 0; i < all.length; i += size) groups.push(all.slice(i, i + size));
-    return groups;
+    for (let i = 0; i < duties.length; i += size) this.lead(duties.slice(i, i + size));
   }
 
-  private async lead(group: Duty[]): Promise<void> {
+  private async lead(group: readonly Duty[]): Promise<void> {
     const now = this.now();
-    for (const duty of group) duty.owedSince ??= now;
+    for (const duty of group) {
+      duty.owedSince ??= now;
+      duty.asked = true;
+    }
     try {
       const call = { process: this.host.process, ttlMs: LEADERSHIP_MS };
       const standings = await lead(
@@ -227,6 +229,12 @@ export class Beat {
     } catch (error) {
       this.host.fault(asEchoError(error));
     }
+    const more = group.filter((duty) => duty.again && this.duties.get(duty.queue.keys.queue) === duty);
+    for (const duty of group) {
+      duty.asked = false;
+      duty.again = false;
+    }
+    if (this.host.isUp) this.ask(more);
   }
 
   private stand(duty: Duty, standing: Standing | undefined): void {

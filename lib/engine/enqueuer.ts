@@ -263,7 +263,7 @@ export class Enqueuer {
 
   /** `again`: perhaps they have landed already. */
   private enqueue(keys: QueueKeys, items: OutgoingJob[], again = false, spentMs = 0): Promise<Landing[]> {
-    let resent = again || this.connection.cluster; // there the client library sends again by itself, and tells nobody
+    let resent = again || this.connection.cluster; // there one that was dispatched before may have been sent again
     const onResend = () => {
       resent = true;
     };

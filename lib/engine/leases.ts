@@ -34,7 +34,9 @@ export class Leases {
   add(batch: Batch): void {
     if (batch.left === 0) return;
     this.batches.add(batch);
-    if (this.timer === undefined) this.wait(this.leaseMs / 3);
+    if (this.clock.monotonic() - batch.leasedAt >= this.leaseMs / 3)
+      this.hurry(); // it was long on its way
+    else if (this.timer === undefined) this.wait(this.leaseMs / 3);
   }
 
   /** One job of the batch is finished. */

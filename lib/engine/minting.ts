@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../kernel/clock.js';
 import { EchoError, EchoStoreError, EchoTimeoutError } from '../kernel/errors.js';
 import type { JobId } from '../kernel/id.js';
 import type { Keyspace } from '../kernel/keyspace.js';
-import { Mint } from '../kernel/mint.js';
+import { Mint, type NodeLease } from '../kernel/mint.js';
 import type { Executor } from '../wire/executor.js';
 import { asEchoError } from '../wire/faults.js';
 import { leaseNode, returnNode } from '../wire/node-lease.js';
@@ -95,14 +95,25 @@ export class Minting {
     if (node === undefined) return;
     const lastMintedMs = Math.max(this.mint.lastMintedMs, 0);
     this.mint.drop();
-    if (reachable) await returnNode(this.executor, this.keyspace, { process: this.process, node, lastMintedMs });
+    if (reachable) await this.handBack(node, lastMintedMs);
+  }
+
+  private ask(held: number | undefined): Promise<NodeLease> {
+    return leaseNode(this.executor, this.keyspace, this.clock, { process: this.process, ttlMs: LEASE_MS, held });
+  }
+
+  private handBack(node: number, lastMintedMs: number): Promise<void> {
+    return returnNode(this.executor, this.keyspace, { process: this.process, node, lastMintedMs });
   }
 
   private async lease(): Promise<void> {
     const held = this.mint.node;
     try {
-      const call = { process: this.process, ttlMs: LEASE_MS, held };
-      const lease = await leaseNode(this.executor, this.keyspace, this.clock, call);
+      let lease = await this.ask(held);
+      if (lease.node === held && !this.mint.fits(lease)) {
+        await this.handBack(held, this.mint.expiryMs);
+        lease = await this.ask(undefined);
+      }
       if (this.stopped) return;
       this.mint.adopt(lease);
       this.again(LEASE_MS / 3);

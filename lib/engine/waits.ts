@@ -39,14 +39,18 @@ interface Watched {
   readonly heard: Promise<void>;
   isHeard: boolean;
   nowHeard(): void;
+  /** Until the next look that nobody has asked for. */
+  later: Timer | undefined;
 }
 
 const MOST_PER_LOOK = 100;
+const LOOK_AGAIN_MS = 10_000;
 const PAUSE_AFTER_FAULT_MS = 250;
 
 /**
  * Those who wait for the end of jobs. The server tells only that a job has ended; what became of it stands in its row, which is
- * kept for a minute. A message lost with the connection is made up for by looking again.
+ * kept for a minute. A message lost with the connection is made up for by looking again; one that is lost without that (in a cluster the
+ * client library subscribes again by itself when a slot has moved) by looking every 10 s while somebody waits.
  */
 export class Waits {
   private readonly queues = new Map<string, Watched>();
@@ -90,9 +94,7 @@ export class Waits {
   async lastLook(): Promise<void> {
     const looks: Promise<void>[] = [];
     for (const watched of this.queues.values()) {
-      const ids = [...watched.waiters].filter(([, same]) => [...same].some(({ begun }) => begun)).map(([id]) => id);
-      for (let i = 0; i < ids.length; i += MOST_PER_LOOK)
-        looks.push(this.look(watched, ids.slice(i, i + MOST_PER_LOOK)));
+      for (const ids of looksAt(begunOf(watched))) looks.push(this.look(watched, ids));
     }
     await Promise.allSettled(looks);
   }
@@ -125,8 +127,9 @@ export class Waits {
       const heard = new Promise<void>((resolve) => {
         nowHeard = resolve;
       });
-      watched = { keys, waiters: new Map(), due: new Set(), heard, isHeard: false, nowHeard };
+      watched = { keys, waiters: new Map(), due: new Set(), heard, isHeard: false, nowHeard, later: undefined };
       this.queues.set(keys.queue, watched);
+      this.lookAgain(watched);
       this.parts.follow(keys);
     }
     return watched;
@@ -164,6 +167,7 @@ export class Waits {
     if (same?.size === 0) watched.waiters.delete(id);
     if (watched.waiters.size > 0 || this.closed) return;
     this.queues.delete(watched.keys.queue);
+    watched.later?.cancel();
     this.parts.unfollow(watched.keys);
   }
 
@@ -184,14 +188,26 @@ export class Waits {
   private lookAtDue(watched: Watched): void {
     const ids = [...watched.due];
     watched.due.clear();
-    for (let i = 0; i < ids.length; i += MOST_PER_LOOK) {
-      const some = ids.slice(i, i + MOST_PER_LOOK);
+    this.lookAt(watched, ids);
+  }
+
+  /** The next one only when this one is over: a server that is away is not asked more and more. */
+  private lookAgain(watched: Watched): void {
+    watched.later = this.parts.metronome.after(LOOK_AGAIN_MS, async () => {
+      await this.lookAt(watched, begunOf(watched));
+      if (this.queues.get(watched.keys.queue) === watched) this.lookAgain(watched);
+    });
+  }
+
+  private async lookAt(watched: Watched, ids: readonly string[]): Promise<void> {
+    const looks = looksAt(ids).map((some) =>
       this.look(watched, some).catch((error) => {
         const fault = asEchoError(error);
         if (fault.retryable) this.parts.metronome.after(PAUSE_AFTER_FAULT_MS, () => this.nudge(watched, some));
         else for (const id of some) for (const waiter of watched.waiters.get(id) ?? []) waiter.reject(fault);
-      });
-    }
+      }),
+    );
+    await Promise.all(looks);
   }
 
   private async look(watched: Watched, ids: readonly string[]): Promise<void> {
@@ -222,6 +238,17 @@ export class Waits {
       }
     }
   }
+}
+
+/** Jobs that are on the server, or were. */
+function begunOf({ waiters }: Watched): string[] {
+  return [...waiters].filter(([, same]) => [...same].some(({ begun }) => begun)).map(([id]) => id);
+}
+
+function looksAt(ids: readonly string[]): (readonly string[])[] {
+  const looks: (readonly string[])[] = [];
+  for (let i = 0; i < ids.length; i += MOST_PER_LOOK) looks.push(ids.slice(i, i + MOST_PER_LOOK));
+  return looks;
 }
 
 function reasonOf(row: Row): string {

@@ -4,10 +4,10 @@ import type { Metronome } from './metronome.js';
 
 /** A connection, as the watchdog sees it. */
 export interface Watched {
-  /** Milliseconds in which it has answered nothing although something was asked. */
+  /** Milliseconds in which it has given no sign of life although something was asked. To be looked at now and then. */
   readonly silentMs: number;
-  /** Destroys the socket, so that a new one is made. */
-  reset(): void;
+  /** Destroys the socket that has been silent for longer than this, so that a new one is made. */
+  reset(silentMs: number): void;
 }
 
 /** The one that hears of work, when there is one: it is asked for signs of life. */
@@ -61,7 +61,7 @@ export class Watchdog {
     if (!isSilent(watched, limitMs)) return;
     const message = `the ${what} connection has gone silent; a new one is made`;
     this.fault(new EchoStoreError('ECHO_UNREACHABLE', message, true));
-    watched?.reset();
+    watched?.reset(limitMs);
   }
 }
 

@@ -30,8 +30,16 @@ export class Mint {
 
   /** Takes a new lease, or the same one renewed. A new node number starts above its own floor. */
   adopt(lease: NodeLease): void {
-    if (lease.node !== this.lease?.node) this.sequence = SEQUENCES_PER_MS; // never go on inside another node's ms
+    if (lease.node !== this.lease?.node) {
+      this.sequence = SEQUENCES_PER_MS; // never go on inside another node's ms
+      if (!this.fits(lease)) this.lastMs = 0; // or nothing could be minted for as long as the server's clock has gone back
+    }
     this.lease = lease;
+  }
+
+  /** Leaves a lease of the number we hold room for ids above the last? Not when the server's clock has gone back by more than its time. */
+  fits(lease: NodeLease): boolean {
+    return this.lastMs + 1 < lease.expiryMs - SAFETY_MS;
   }
 
   /** Forgets the number: it is no longer ours. */
@@ -41,6 +49,11 @@ export class Mint {
 
   get node(): number | undefined {
     return this.lease?.node;
+  }
+
+  /** Whatever has been minted under the present lease, or will be, is of an earlier millisecond. */
+  get expiryMs(): number {
+    return this.lease?.expiryMs ?? 0;
   }
 
   /** The last millisecond an id was minted in, since 1970. */

@@ -19,15 +19,18 @@ export interface Standing {
 /** Queues one `lead` call can look after. */
 export const QUEUES_PER_BEAT = 100;
 const NUMBERS_PER_QUEUE = 7;
+/** It may stand behind a long answer on a slow link; a call that the client library has lost is made anew. */
+const ANSWER_MS = 30_000;
 
-/** One beat for queues of one slot (any queues, when the server is no cluster). @throws EchoError */
+/** One beat for queues of one slot (any queues, when the server is no cluster). @throws EchoError, after 30 s EchoTimeoutError */
 export async function lead(
   executor: Executor,
   queues: readonly QueueKeys[],
   call: { process: string; ttlMs: number },
 ): Promise<Standing[]> {
   const keys = queues.map((queue) => queue.leader).concat(queues[0]!.base);
-  const reply = await executor.script('lead', keys, [call.process, call.ttlMs], { resend: false });
+  const options = { resend: false, timeoutMs: ANSWER_MS };
+  const reply = await executor.script('lead', keys, [call.process, call.ttlMs], options);
   const n = array(reply).map(integer);
   return queues.map((_, i) => {
     const at = i * NUMBERS_PER_QUEUE;

@@ -11,7 +11,7 @@ export interface CallOptions {
   resend: boolean;
   /** Milliseconds until the caller gets an EchoTimeoutError; undefined waits as long as it takes. */
   timeoutMs?: number | undefined;
-  /** Told before each repetition: an answer may then speak of what the first sending did. */
+  /** Told of each repetition, before its answer: that may then speak of what the first sending did. */
   onResend?: (() => void) | undefined;
 }
 
@@ -164,14 +164,21 @@ export class Connection {
     return client.scans().map((scan) => (cursor, pattern, count) => scan(cursor, pattern, count).catch(raise));
   }
 
-  /** Milliseconds in which nothing was answered although something was asked; 0 when nothing is. */
+  /**
+   * Milliseconds in which nothing was answered although something was asked; 0 when nothing is. Between two looks bytes that come, or
+   * leave, are a sign of life as well. In a cluster each node is judged by itself, and the worst counts.
+   */
   get silentMs(): number {
-    return this.unanswered === 0 ? 0 : this.clock.monotonic() - Math.max(this.askedAt, this.lastAnswer);
+    const now = this.clock.monotonic();
+    const { client } = this.lifeline;
+    if (client?.nodesSilentMs) return client.nodesSilentMs(now);
+    const moved = client?.movedSince(now) ?? 0;
+    return this.unanswered === 0 ? 0 : now - Math.max(this.askedAt, this.lastAnswer, moved);
   }
 
-  /** Destroys the socket, so that a new one is made. */
-  reset(): void {
-    this.lifeline.client?.destroy();
+  /** Destroys the socket, so that a new one is made; in a cluster those to nodes that have been silent for longer than this. */
+  reset(silentMs = 0): void {
+    this.lifeline.client?.endSilent(silentMs);
   }
 
   /** What is sent in `act`, before it returns, leaves in one write. */
@@ -209,6 +216,7 @@ export class Connection {
           this.failed(client, error);
           resolve(this.afterFailure(client, call, error));
         },
+        call.options.onResend,
       );
       this.asked();
     });
@@ -253,7 +261,7 @@ export class Connection {
       client = this.lifeline.client ?? (await this.nextClient(call));
       this.asked();
       try {
-        const reply = await client.call(call.command, call.args);
+        const reply = await sentOn(client, call);
         this.answered(client);
         return reply;
       } catch (next) {
@@ -274,6 +282,10 @@ export class Connection {
       this.clock.after(ms, resolve);
     });
   }
+}
+
+function sentOn(client: Client, { command, args, options }: Call): Promise<Reply> {
+  return new Promise((answer, failure) => client.send(command, args, answer, failure, options.onResend));
 }
 
 function raise(error: unknown): never {

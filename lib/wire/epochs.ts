@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { base62 } from '../kernel/id.js';
+import { makeRoom } from './make-room.js';
 
 /**
  * What the claims of one connection carry beside their number: the run of the server they were made on, and a nonce drawn at each
@@ -19,7 +20,9 @@ export class Epochs {
   /** `server`: what `INFO server` says. */
   learn(base: string, server: string): void {
     const runId = /^run_id:(\w+)/m.exec(server)?.[1];
-    if (runId) this.runIds.set(base, runId);
+    if (!runId) return;
+    makeRoom(this.runIds, base);
+    this.runIds.set(base, runId);
   }
 
   runId(base: string): string | undefined {

@@ -2,11 +2,10 @@ import { createHash } from 'node:crypto';
 import { type EchoError, EchoStoreError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import type { CallOptions, Connection } from './connection.js';
+import { makeRoom } from './make-room.js';
 import type { Arg, Reply } from './reply.js';
 import { type Edition, hasPlainEdition, textOf } from './script-text.js';
 import type { ScriptName, Transition } from './transition.js';
-
-const MOST_REMEMBERED = 10_000;
 
 interface Script {
   readonly text: string;
@@ -121,9 +120,10 @@ export class Executor {
       if (!(error instanceof EchoStoreError)) throw error;
       // For good: a queue that has used lanes keeps them, and one that somebody has listened to once is not worth a second look. And
       // for all scripts: a settlement that was sent again would come behind the claim that followed it.
-      if (error.code === 'EMQPLAIN') remember(this.beyondPlain, base);
-      else if (error.code === 'EMQTIED') remember(this.tied, base);
-      else throw error;
+      if (error.code !== 'EMQPLAIN' && error.code !== 'EMQTIED') throw error;
+      const learnt = error.code === 'EMQPLAIN' ? this.beyondPlain : this.tied;
+      makeRoom(learnt, base);
+      learnt.add(base);
       return this.send(this.edition(name, 'whole'), args, options, read);
     });
   }
@@ -159,6 +159,7 @@ export class Executor {
         this.touched.delete(keys.base);
         throw error;
       });
+      makeRoom(this.touched, keys.base);
       this.touched.set(keys.base, touched);
     }
     return touched;
@@ -187,10 +188,4 @@ function argsOf<Call>(step: Transition<Call, unknown>, keys: QueueKeys, call: Ca
 function append(args: Arg[], more: readonly Arg[]): Arg[] {
   for (let i = 0; i < more.length; i++) args.push(more[i]!);
   return args;
-}
-
-/** Names may come from tenants without end: what was learnt is forgotten when it is much. */
-function remember(bases: Set<string>, base: string): void {
-  if (bases.size >= MOST_REMEMBERED) bases.clear();
-  bases.add(base);
 }

@@ -6,9 +6,12 @@ import type { NodeLease } from '../kernel/mint.js';
 import type { Executor } from './executor.js';
 import { array, integer } from './reply.js';
 
+/** Far less than a lease lasts: a call that the client library has lost is made anew in time. */
+const ANSWER_MS = 30_000;
+
 /**
  * Leases a node number for minting ids, or renews the one that is held. Renewal names its owner: who has lost the number
- * gets another. @throws EchoError
+ * gets another. @throws EchoError, after 30 s EchoTimeoutError
  */
 export async function leaseNode(
   executor: Executor,
@@ -22,7 +25,7 @@ export async function leaseNode(
     'node',
     [keyspace.nodes, keyspace.nodeOwners],
     [call.process, call.ttlMs, randomInt(NODE_COUNT), call.held ?? ''],
-    { resend: false },
+    { resend: false, timeoutMs: ANSWER_MS },
   );
   const [node, floorMs, expiryMs, serverMs] = array(reply).map(integer) as [number, number, number, number];
   return { node, floorMs, expiryMs, serverMs, askedWall, askedMonotonic };

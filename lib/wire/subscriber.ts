@@ -95,9 +95,11 @@ export class Subscriber {
     );
   }
 
-  /** Milliseconds a ping has been unanswered; 0 when none is. */
+  /** Milliseconds a ping has been unanswered and no bytes have come; 0 when none is. */
   get silentMs(): number {
-    return this.pinged === undefined ? 0 : this.clock.monotonic() - this.pinged;
+    const now = this.clock.monotonic();
+    const moved = this.client?.movedSince(now) ?? 0;
+    return this.pinged === undefined ? 0 : now - Math.max(this.pinged, moved);
   }
 
   /** Destroys the socket, so that a new one is made. */

@@ -12,8 +12,13 @@ export function wholeHashOf(script: ScriptName): string {
   return hashOfEdition(script, 'whole');
 }
 
-function hashOfEdition(script: ScriptName, edition: Edition): string {
+/** As {@link hashOf}, in a cluster. */
+export function clusterHashOf(script: ScriptName): string {
+  return hashOfEdition(script, hasPlainEdition(script) ? 'plain' : 'whole', true);
+}
+
+function hashOfEdition(script: ScriptName, edition: Edition, cluster = false): string {
   return createHash('sha1')
-    .update(textOf(script, false, edition))
+    .update(textOf(script, cluster, edition))
     .digest('hex');
 }

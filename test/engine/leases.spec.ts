@@ -9,8 +9,10 @@ import { until } from '../support/until.js';
 import { endWorkers, spawnWorker, type WorkerProcess } from '../support/worker-process.js';
 import { fastClock, rareBeats } from './fast-clock.js';
 import { Gates, Ledger } from './gates.js';
+import { hashOf } from './hashes.js';
 import { useProxy } from './proxied.js';
 import { useRig } from './rig.js';
+import { SkewedClock } from './skewed-clock.js';
 
 const WORKER = 'test/engine/workers/consumer.ts';
 const BEAT_MS = 3_000;
@@ -42,6 +44,26 @@ describeWithProcess('a lease', () => {
     expect(await jobs.counts(queue)).toMatchObject(counts);
     await expectInvariants(client, queue);
   };
+
+  it('is renewed at once when the claim was long on its way', async () => {
+    const clock = new SkewedClock();
+    const gates = new Gates();
+    const echo = await rig.connect({ connection: proxied.url, clock });
+    const { id } = await echo.jobs.enqueue('q', 'job');
+    const held = proxied.proxy.hold(hashOf('claim'));
+    const lost: string[] = [];
+    echo.consume('q', { leaseMs: 60_000 }, gates.handler).on('lease-lost', (job) => lost.push(job.id));
+    const { release } = await held;
+    const renewal = proxied.proxy.request(hashOf('extend'));
+    clock.skip(25_000);
+    release();
+    const run = await gates.run(1);
+    expect((await renewal).toString()).toContain(id);
+    run.end();
+    await until(async () => (await echo.jobs.counts('q')).metrics.completed === 1, { what: 'its completion' });
+    expect(lost).toEqual([]);
+    await expectInvariants(server.client(), 'q');
+  });
 
   it('that a blocked process lost is not settled by it: the other process has the job', async () => {
     const client = server.client();

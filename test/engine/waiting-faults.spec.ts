@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { EchoMq, Job } from '../../lib/core.js';
 import { until } from '../support/until.js';
+import { fastClock } from './fast-clock.js';
 import { hashOf } from './hashes.js';
 import { failure, numbers, useStage } from './jobs/stage.js';
 
@@ -50,6 +51,25 @@ describe('whoever waits for a job over a bad connection', () => {
     proxy.dropReplies(false);
     proxy.cut();
     expect(await result).toBe('unheard');
+  });
+
+  it('finds out by itself of an end that was told to nobody, and asks no more when nobody waits', async () => {
+    const waiting = await stage.connect({ clock: fastClock(20) });
+    const echo = await stage.connect();
+    const { id } = await echo.jobs.enqueue('q', 'job');
+    const result = waiting.jobs.wait('q', id);
+    await waited(id);
+    const [job] = await echo.jobs.claim('q', { leaseMs: 60_000 });
+    await stage.control.hdel(`emq:{q}:job:${id}`, 'awaited');
+    await echo.jobs.complete('q', id, job!.token, { result: 'silently', keepMs: 60_000 });
+    expect(await result).toBe('silently');
+    const other = await echo.jobs.enqueue('elsewhere', 'job');
+    const ear = await stage.overhear();
+    const late = failure(waiting.jobs.wait('elsewhere', other.id, { timeoutMs: 25_000 }));
+    expect(await late).toMatchObject({ code: 'ECHO_TIMEOUT' });
+    const looks = (await ear.said()).filter((args) => args.includes(hashOf('watch')));
+    expect(looks.map((args) => args.at(-2))).toEqual(looks.map(() => 'emq:{elsewhere}:'));
+    expect([2, 3]).toContain(looks.length); // at once, after 10 s, and on a machine that is not too busy after 20 s
   });
 
   it('hears of every end while its subscriptions are killed again and again', async () => {

@@ -140,6 +140,26 @@ describe('a mint', () => {
     expect(readId(next)).toEqual({ mintedAt: new Date(SERVER + 42), node: 6, sequence: 0 });
   });
 
+  it('goes on from the server’s time on a new node, when its clock has gone back by more than the lease', () => {
+    mint.adopt(lease());
+    mint.mint();
+    const back = SERVER - TTL;
+    expect(mint.fits(lease({ floorMs: 0 }, clock, back))).toBe(false);
+    mint.adopt(lease({ floorMs: 0 }, clock, back));
+    expect(mint.mint()).toBeUndefined();
+    mint.adopt(lease({ node: 8 }, clock, back));
+    expect(readId(mint.mint()!)).toEqual({ mintedAt: new Date(back), node: 8, sequence: 0 });
+  });
+
+  it('goes on in order, on whatever node, when that clock has gone back by less', () => {
+    mint.adopt(lease());
+    const first = mint.mint()!;
+    const back = SERVER - TTL + 2_000;
+    expect(mint.fits(lease({ floorMs: 0 }, clock, back))).toBe(true);
+    mint.adopt(lease({ node: 6 }, clock, back));
+    expect(mint.mint()! > first).toBe(true);
+  });
+
   it('starts the same number anew, when it was lost in between', () => {
     mint.adopt(lease());
     const first = mint.mint()!;

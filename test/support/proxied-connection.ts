@@ -16,6 +16,8 @@ export interface ConnectionRules {
   verdict(command: Buffer, connection: ProxiedConnection): Verdict;
   /** Delay for the next piece of traffic, in ms. */
   delayMs(): number;
+  /** How long nothing more is read from an end that has sent so many bytes, in ms: it then notices that it must wait. */
+  restMs(bytes: number): number;
   /** True while replies are lost. */
   dropsReplies(): boolean;
 }
@@ -32,6 +34,7 @@ export class ProxiedConnection {
   private holding = false;
   private lastMark: string | undefined;
   private seen = '';
+  private readonly resting = new Map<Socket, NodeJS.Timeout | undefined>();
 
   constructor(
     private readonly client: Socket,
@@ -42,9 +45,15 @@ export class ProxiedConnection {
     this.toServer = new Gate(this.server);
     this.toClient = new Gate(client);
     client.setNoDelay(true);
-    client.on('data', (bytes) => this.fromClient(bytes));
+    client.on('data', (bytes) => {
+      this.rest(client, bytes.length);
+      this.fromClient(bytes);
+    });
     client.on('end', () => this.toServer.end());
-    this.server.on('data', (bytes) => this.fromServer(bytes));
+    this.server.on('data', (bytes) => {
+      this.rest(this.server, bytes.length);
+      this.fromServer(bytes);
+    });
     this.server.on('end', () => this.toClient.end());
     const ends = [client, this.server].map((socket) => {
       socket.on('error', () => this.cut());
@@ -57,6 +66,7 @@ export class ProxiedConnection {
   cut(): void {
     this.toServer.drop();
     this.toClient.drop();
+    for (const timer of this.resting.values()) clearTimeout(timer);
     this.client.destroy();
     this.server.destroy();
   }
@@ -65,6 +75,13 @@ export class ProxiedConnection {
   release(): void {
     this.holding = false;
     this.judge(this.held.splice(0));
+  }
+
+  private rest(socket: Socket, bytes: number): void {
+    const ms = this.rules.restMs(bytes);
+    if (ms === 0) return;
+    socket.pause();
+    this.resting.set(socket, Number.isFinite(ms) ? setTimeout(() => socket.resume(), ms) : undefined);
   }
 
   private fromClient(bytes: Buffer): void {

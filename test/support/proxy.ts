@@ -21,11 +21,13 @@ export class FaultProxy {
   private readonly hooks = new Set<RequestHook>();
   private readonly shut: Record<Direction, boolean> = { requests: false, replies: false };
   private nextDelayMs: () => number = () => 0;
+  private rest: (bytes: number) => number = () => 0;
   private losesReplies = false;
   private refuses = false;
   private readonly rules: ConnectionRules = {
     verdict: (command, connection) => this.judge(command, connection),
     delayMs: () => this.nextDelayMs(),
+    restMs: (bytes) => this.rest(bytes),
     dropsReplies: () => this.losesReplies,
   };
 
@@ -76,6 +78,14 @@ export class FaultProxy {
   /** Delays every piece of traffic, each way, by this many ms; a function is asked for each piece. Order is kept. 0 ends it. */
   delay(ms: number | (() => number)): void {
     this.nextDelayMs = typeof ms === 'function' ? ms : () => ms;
+  }
+
+  /**
+   * Lets an end that has sent so many bytes rest for so many ms, in which nothing more is read from it, so that it has to wait; Infinity
+   * is for good.
+   */
+  pace(rest: (bytes: number) => number): void {
+    this.rest = rest;
   }
 
   /** Holds traffic back without closing anything, like a network gone dark. Default: both ways. */

@@ -4,19 +4,28 @@
  */
 export class RequestSplitter {
   private unread: Buffer = Buffer.alloc(0);
+  /** Came behind it, and is put to it when there are so many bytes in all that it helps. */
+  private readonly more: Buffer[] = [];
+  private wanted = 0;
+  private size = 0;
 
   /** Takes the next bytes, and answers the commands that are complete now; the rest is kept. */
   push(bytes: Buffer): Buffer[] {
-    this.unread = this.unread.length === 0 ? bytes : Buffer.concat([this.unread, bytes]);
+    this.more.push(bytes);
+    this.size += bytes.length;
+    if (this.size < this.wanted) return [];
+    this.unread = Buffer.concat([this.unread, ...this.more.splice(0)]);
     const commands: Buffer[] = [];
     for (let end = this.endOfFirst(); end !== undefined; end = this.endOfFirst()) {
       commands.push(this.unread.subarray(0, end));
       this.unread = this.unread.subarray(end);
     }
+    this.size = this.unread.length;
     return commands;
   }
 
   private endOfFirst(): number | undefined {
+    this.wanted = 0;
     const head = this.lineAt(0);
     if (!head?.text.startsWith('*')) return head?.end;
     let end = head.end;
@@ -24,6 +33,7 @@ export class RequestSplitter {
       const length = this.lineAt(end);
       if (!length) return undefined;
       end = length.end + Number(length.text.slice(1)) + 2;
+      this.wanted = end;
     }
     return end <= this.unread.length ? end : undefined;
   }

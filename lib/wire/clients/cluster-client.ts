@@ -1,12 +1,42 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { Client, Scan } from '../client.js';
-import type { Reply } from '../reply.js';
+import type { Arg, Reply } from '../reply.js';
+import { Call } from './call.js';
 import { LibraryClient } from './library-client.js';
+import { NodeSilence } from './node-silence.js';
+
+/** What the client library keeps to itself. */
+interface Kept {
+  /** Of each slot the addresses of its nodes, the primary's first. */
+  readonly slots: string[][];
+  natMapper(address: string): Address;
+}
+
+interface Address {
+  readonly host?: string | undefined;
+  readonly port?: number | undefined;
+}
 
 /** Of the nodes of a cluster. */
 export class ClusterClient extends LibraryClient<Cluster> implements Client {
   readonly cluster = true;
   private subscribed = false;
+  /** How many connections to nodes have been lost so far. */
+  private losses = 0;
+  private readonly silences = new Map<Redis, NodeSilence>();
+
+  constructor(client: Cluster) {
+    super(client);
+    client.on('+node', (node: Redis) => {
+      this.silences.set(node, new NodeSilence(node));
+      node.once('end', () => this.silences.delete(node));
+      node.on('connect', () => {
+        node.once('close', () => {
+          this.losses += 1;
+        });
+      });
+    });
+  }
 
   override async connect(): Promise<void> {
     await super.connect();
@@ -18,12 +48,30 @@ export class ClusterClient extends LibraryClient<Cluster> implements Client {
     }
   }
 
+  /** Which calls were on their way to a node that is lost is not asked: few are on their way at all. */
+  override send(
+    command: string,
+    args: Arg[],
+    answer: (reply: Reply) => void,
+    failure: (error: Error) => void,
+    resent?: () => void,
+  ): void {
+    const { losses } = this;
+    const told =
+      <Outcome>(tell: (outcome: Outcome) => void) =>
+      (outcome: Outcome) => {
+        if (this.losses > losses) resent?.();
+        tell(outcome);
+      };
+    super.send(command, args, told(answer), told(failure));
+  }
+
   async info(section: string, key: string): Promise<string> {
-    return (await (await this.nodeOf(key)).info(section)) as string;
+    return (await this.nodeOf(key).info(section)) as string;
   }
 
   async scan(key: string, ...step: Parameters<Scan>): Promise<Reply> {
-    return scanOf(await this.nodeOf(key))(...step);
+    return scanOf(this.nodeOf(key))(...step);
   }
 
   scans(): Scan[] {
@@ -60,25 +108,45 @@ export class ClusterClient extends LibraryClient<Cluster> implements Client {
     // see cork
   }
 
+  movedSince(): number {
+    return Number.NEGATIVE_INFINITY;
+  }
+
+  nodesSilentMs(now: number): number {
+    let longest = 0;
+    for (const silence of this.silences.values()) {
+      silence.look(now);
+      longest = Math.max(longest, silence.ms);
+    }
+    return longest;
+  }
+
+  endSilent(limitMs: number): void {
+    for (const silence of this.silences.values()) if (silence.ms > limitMs) silence.end();
+  }
+
   destroy(): void {
     if (this.client.status !== 'end') this.client.disconnect();
   }
 
   /** For commands that name no key and so cannot be routed. */
-  private async nodeOf(key: string): Promise<Redis> {
-    const slot = integerOf(await this.client.call('CLUSTER', 'KEYSLOT', key));
-    const master = (this.client as unknown as { slots: string[][] }).slots[slot]?.[0];
-    const node = this.client.nodes('master').find((n) => `${n.options.host}:${n.options.port}` === master);
+  private nodeOf(key: string): Redis {
+    const { slots, natMapper } = this.client as unknown as Kept;
+    const slot = new Call('INFO', [key]).getSlot();
+    const master = slots[slot]?.[0];
+    // Where a node has told that a slot has moved, the library keeps the address that it was told.
+    const address = master === undefined ? undefined : addressOf(natMapper.call(this.client, master));
+    const node = this.client.nodes('master').find(({ options }) => addressOf(options) === address);
     if (node === undefined) throw new Error(`no node of the cluster holds slot ${slot}`);
     return node;
   }
 }
 
+function addressOf({ host, port }: Address): string {
+  return `${host}:${port}`;
+}
+
 function scanOf(node: Redis): Scan {
   return (cursor, pattern, count) =>
     node.callBuffer('SCAN', [cursor, 'MATCH', pattern, 'COUNT', String(count)]) as Promise<Reply>;
-}
-
-function integerOf(reply: unknown): number {
-  return typeof reply === 'number' ? reply : Number(String(reply));
 }

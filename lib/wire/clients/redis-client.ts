@@ -1,15 +1,18 @@
+import type { Socket } from 'node:net';
 import type { Redis } from 'ioredis';
 import type { Client, Scan } from '../client.js';
 import { tagOf } from '../faults.js';
 import { type Arg, type Reply, text } from '../reply.js';
 import { Exchange } from '../resp/exchange.js';
 import { LibraryClient } from './library-client.js';
+import { Traffic } from './traffic.js';
 
 /** Of one server. */
 export class RedisClient extends LibraryClient<Redis> implements Client {
   readonly cluster = false;
   private ending = false;
   private exchange: Exchange | undefined;
+  private traffic: Traffic | undefined;
 
   constructor(
     client: Redis,
@@ -94,6 +97,15 @@ export class RedisClient extends LibraryClient<Redis> implements Client {
     this.socket?.uncork();
   }
 
+  movedSince(now: number): number {
+    if (this.traffic === undefined && this.socket) this.traffic = new Traffic(this.socket);
+    return this.traffic?.since(now) ?? Number.NEGATIVE_INFINITY;
+  }
+
+  endSilent(): void {
+    this.destroy();
+  }
+
   destroy(): void {
     // An ended client would only start the timer that waits for its socket to close, and each call listens to the socket anew.
     if (this.client.status === 'end') return;
@@ -103,7 +115,7 @@ export class RedisClient extends LibraryClient<Redis> implements Client {
     this.socket?.destroy();
   }
 
-  private get socket(): import('node:net').Socket | undefined {
-    return (this.client as unknown as { stream?: import('node:net').Socket }).stream;
+  private get socket(): Socket | undefined {
+    return (this.client as unknown as { stream?: Socket }).stream;
   }
 }

@@ -1,0 +1,91 @@
+import { describe, expect, it } from '@jest/globals';
+import { Metronome } from '../../lib/engine/metronome.js';
+import { Minting } from '../../lib/engine/minting.js';
+import { systemClock } from '../../lib/kernel/clock.js';
+import { readId } from '../../lib/kernel/id.js';
+import { Keyspace } from '../../lib/kernel/keyspace.js';
+import { Executor } from '../../lib/wire/executor.js';
+import { integer, type Reply } from '../../lib/wire/reply.js';
+import { guardLeaks } from '../support/leaks.js';
+import { useServer } from '../support/server.js';
+import { until } from '../support/until.js';
+import { useConnections } from '../wire/connections.js';
+import { fastClock } from './fast-clock.js';
+import { useProxy } from './proxied.js';
+
+const MINUTE = 60_000;
+
+/** Asks a server whose clock is ahead, until that is set back. */
+class AheadExecutor extends Executor {
+  aheadMs = 0;
+
+  override async script(...call: Parameters<Executor['script']>): Promise<Reply> {
+    const reply = await super.script(...call);
+    if (call[0] !== 'node') return reply;
+    const [node, ...times] = (reply as Reply[]).map(integer);
+    return [node!, ...times.map((ms) => ms + this.aheadMs)];
+  }
+}
+
+describe('ids of a process whose server’s clock goes back', () => {
+  const server = useServer();
+  const connections = useConnections();
+  guardLeaks();
+
+  const start = async () => {
+    const executor = new AheadExecutor(await connections.open(server.url));
+    const metronome = new Metronome(systemClock);
+    return { executor, metronome, minting: new Minting(executor, new Keyspace('emq'), systemClock, metronome, 'p') };
+  };
+
+  it('go on at once on another number when it was more than a lease; the old one is kept until its ids are past', async () => {
+    const client = server.client();
+    const { executor, metronome, minting } = await start();
+    executor.aheadMs = 6 * MINUTE;
+    await minting.renew();
+    const before = readId(minting.require());
+    executor.aheadMs = 0;
+    await minting.renew();
+    const after = readId(minting.require());
+    expect(after.node).not.toBe(before.node);
+    expect(Math.abs(after.mintedAt.getTime() - Date.now())).toBeLessThan(MINUTE);
+    expect(Number(await client.zscore('{emq}:nodes', String(before.node)))).toBeGreaterThan(before.mintedAt.getTime());
+    expect(await client.hget('{emq}:nodes:owner', String(after.node))).toBe('p');
+    await minting.stop(true);
+    metronome.stop();
+  });
+
+  it('go on in order, on their number, when it was less', async () => {
+    const { executor, metronome, minting } = await start();
+    executor.aheadMs = 4 * MINUTE;
+    await minting.renew();
+    const before = minting.require();
+    executor.aheadMs = 0;
+    await minting.renew();
+    const after = minting.require();
+    expect(readId(after).node).toBe(readId(before).node);
+    expect(after > before).toBe(true);
+    await minting.stop(true);
+    metronome.stop();
+  });
+});
+
+describe('a lease of a node number that is not answered', () => {
+  const server = useServer();
+  const connections = useConnections();
+  const proxied = useProxy(server);
+  guardLeaks();
+
+  it('is given up after 30 s, and asked for anew', async () => {
+    const clock = fastClock(20);
+    const executor = new Executor(await connections.open(proxied.url, clock));
+    const metronome = new Metronome(clock);
+    const minting = new Minting(executor, new Keyspace('emq'), clock, metronome, 'p');
+    proxied.proxy.freeze('replies');
+    await expect(minting.renew()).rejects.toMatchObject({ code: 'ECHO_TIMEOUT', retryable: true });
+    proxied.proxy.thaw('replies');
+    await until(() => minting.next(), { what: 'an id' }); // by itself
+    await minting.stop(true);
+    metronome.stop();
+  });
+});
