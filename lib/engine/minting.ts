@@ -110,9 +110,9 @@ export class Minting {
     const held = this.mint.node;
     try {
       let lease = await this.ask(held);
-      if (lease.node === held && !this.mint.fits(lease)) {
+      if (!this.stopped && lease.node === held && !this.mint.fits(lease)) {
         await this.handBack(held, this.mint.expiryMs);
-        lease = await this.ask(undefined);
+        if (!this.stopped) lease = await this.ask(undefined);
       }
       if (this.stopped) return;
       this.mint.adopt(lease);

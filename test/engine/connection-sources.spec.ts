@@ -1,8 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
@@ -11,6 +8,7 @@ import { findBinary } from '../../scripts/server/binary.js';
 import { freePort } from '../../scripts/server/free-port.js';
 import { RedisProcess } from '../../scripts/server/redis-process.js';
 import { itWithProcess } from '../support/availability.js';
+import { type Certificate, hasOpenssl, makeCertificate } from '../support/certificate.js';
 import { expectInvariants } from '../support/invariants.js';
 import { guardLeaks } from '../support/leaks.js';
 import { useServer } from '../support/server.js';
@@ -199,7 +197,7 @@ const run = promisify(execFile);
 async function tlsObstacle(): Promise<string | undefined> {
   const binary = findBinary();
   if (!binary) return 'no valkey-server or redis-server on PATH';
-  if (!(await run('openssl', ['version']).catch(() => undefined))) return 'no openssl to make a certificate with';
+  if (!(await hasOpenssl())) return 'no openssl to make a certificate with';
   const { stderr = '', stdout = '' } = await run(binary, [
     '--tls-port',
     '0',
@@ -217,31 +215,28 @@ const obstacle = await tlsObstacle();
 const describeTls = obstacle ? describe.skip : describe;
 
 describeTls(`TLS${obstacle ? ` (skipped: ${obstacle})` : ''}`, () => {
-  let dir: string;
+  let certificate: Certificate;
   let server: RedisProcess;
   let port: number;
   let ca: Buffer;
 
   beforeAll(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'echomq-tls-'));
-    const [key, cert] = [join(dir, 'key.pem'), join(dir, 'cert.pem')];
-    const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
-    await run('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', cert, ...subject]);
-    ca = await readFile(cert);
+    certificate = await makeCertificate();
+    ca = certificate.cert;
     port = await freePort();
     server = await RedisProcess.start({
       config: {
         'tls-port': String(port),
-        'tls-cert-file': cert,
-        'tls-key-file': key,
-        'tls-ca-cert-file': cert,
+        'tls-cert-file': certificate.certFile,
+        'tls-key-file': certificate.keyFile,
+        'tls-ca-cert-file': certificate.certFile,
         'tls-auth-clients': 'no',
       },
     });
   });
   afterAll(async () => {
     await server?.stop();
-    await rm(dir, { recursive: true, force: true });
+    await certificate?.remove();
   });
   const rig = useRig({ url: 'not used' });
   guardLeaks();

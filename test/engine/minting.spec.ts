@@ -55,6 +55,22 @@ describe('ids of a process whose server’s clock goes back', () => {
     metronome.stop();
   });
 
+  it('are not given to the next owner when the process ends while another number is about to be leased', async () => {
+    const client = server.client();
+    const { executor, metronome, minting } = await start();
+    executor.aheadMs = 6 * MINUTE;
+    await minting.renew();
+    const last = readId(minting.require());
+    executor.aheadMs = 0;
+    const renewed = minting.renew();
+    await minting.stop(true);
+    await renewed;
+    const [number, freeFrom, ...others] = await client.zrange('{emq}:nodes', '0', '-1', 'WITHSCORES');
+    expect([number, others]).toEqual([String(last.node), []]);
+    expect(Number(freeFrom)).toBeGreaterThan(last.mintedAt.getTime());
+    metronome.stop();
+  });
+
   it('go on in order, on their number, when it was less', async () => {
     const { executor, metronome, minting } = await start();
     executor.aheadMs = 4 * MINUTE;

@@ -46,11 +46,11 @@ export function useProxiedCluster(stage: ClusterStage): ProxiedCluster {
   const proxyOf = async (queue: string) => proxies.get(await nodeOf(stage, queue))!;
   return {
     get connection() {
-      const ends = [...proxies].map(([node, { port }]) => [`${node.host}:${node.port}`, { host: '127.0.0.1', port }]);
-      return {
-        cluster: [...proxies.values()].map(({ port }) => ({ host: '127.0.0.1', port })),
-        options: { natMap: Object.fromEntries(ends) },
-      };
+      const at = ({ port }: { port: number }) => ({ host: '127.0.0.1', port });
+      const ends = new Map([...proxies].map(([node, proxy]) => [`${node.host}:${node.port}`, at(proxy)]));
+      // One that knows of no other address: what is mapped already is not to be mapped again.
+      const natMap = (address: string) => ends.get(address) ?? at({ port: 1 });
+      return { cluster: [...proxies.values()].map(at), options: { natMap } };
     },
     get direct() {
       return { cluster: stage.set.nodes.map(({ host, port }) => ({ host, port })) };

@@ -134,9 +134,10 @@ export class ClusterClient extends LibraryClient<Cluster> implements Client {
     const { slots, natMapper } = this.client as unknown as Kept;
     const slot = new Call('INFO', [key]).getSlot();
     const master = slots[slot]?.[0];
-    // Where a node has told that a slot has moved, the library keeps the address that it was told.
-    const address = master === undefined ? undefined : addressOf(natMapper.call(this.client, master));
-    const node = this.client.nodes('master').find(({ options }) => addressOf(options) === address);
+    const nodes = this.client.nodes('master');
+    const at = (address: string) => nodes.find(({ options }) => addressOf(options) === address);
+    // Where a node has told that a slot has moved, the library keeps the address as it was told, elsewhere as it is mapped.
+    const node = master === undefined ? undefined : (at(master) ?? at(addressOf(natMapper.call(this.client, master))));
     if (node === undefined) throw new Error(`no node of the cluster holds slot ${slot}`);
     return node;
   }

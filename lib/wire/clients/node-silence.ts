@@ -13,12 +13,13 @@ interface Kept {
 export class NodeSilence {
   private socket: Socket | undefined;
   private traffic: Traffic | undefined;
+  private owes = false;
   private owesSince = 0;
   private lasted = 0;
 
   constructor(private readonly node: Redis) {}
 
-  /** Milliseconds it has lasted at the last look, counted from the look before it began. */
+  /** Milliseconds it has lasted at the last look, counted from the first look that found it. */
   get ms(): number {
     return this.lasted;
   }
@@ -29,10 +30,13 @@ export class NodeSilence {
     if (stream !== this.socket) {
       this.socket = stream;
       this.traffic = stream && new Traffic(stream);
-      this.owesSince = now;
+      this.owes = false;
     }
     const moved = this.traffic?.since(now) ?? now;
-    if (!commandQueue?.length) this.owesSince = now;
+    const owes = commandQueue !== undefined && commandQueue.length > 0;
+    // Not from the look before: behind a blocked event loop that would be long ago, and what is owed was asked for just now.
+    if (!owes || !this.owes) this.owesSince = now;
+    this.owes = owes;
     this.lasted = now - Math.max(this.owesSince, moved);
   }
 

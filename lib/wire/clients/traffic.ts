@@ -5,6 +5,8 @@ interface Handle {
   readonly bytesWritten?: number;
   /** Of those, what has not left yet, also of a write that is half done. */
   readonly writeQueueSize?: number;
+  /** With TLS, that of the socket beneath, by which the bytes leave one after the other. */
+  readonly _parent?: Handle | null;
 }
 
 /** Whether bytes come or leave on a socket, as somebody sees who looks now and then: long answers and requests take their time. */
@@ -35,6 +37,7 @@ export class Traffic {
   }
 
   private get handle(): Handle {
-    return (this.socket as unknown as { _handle?: Handle | null })._handle ?? {};
+    const handle = (this.socket as unknown as { _handle?: Handle | null })._handle;
+    return handle?._parent ?? handle ?? {};
   }
 }
