@@ -97,14 +97,17 @@ describeWithProcess('a node of a cluster that has gone silent', () => {
   it('is not one that was asked only after a blocked event loop', async () => {
     const { jobs } = await rig.connect({ connection: proxied.connection, clock: fastClock(5) });
     for (const queue of QUEUES) await jobs.enqueue(queue, 'warm');
+    const { id } = await jobs.enqueue('mail', 'nobody runs it');
     const proxy = await proxied.proxyOf('q');
     for (let block = 1; block <= 3; block++) {
-      proxy.pace(() => 50);
+      proxy.freeze('replies');
       const end = performance.now() + 6_500 / 5;
       while (performance.now() < end); // the watchdog's look is overdue, and follows what is asked now
-      expect(await jobs.counts('q')).toMatchObject({ pending: 1 });
-      proxy.pace(() => 0);
-      await jobs.counts('q');
+      const counts = jobs.counts('q');
+      // Longer than until its second look.
+      await expect(jobs.wait('mail', id, { timeoutMs: 500 })).rejects.toMatchObject({ code: 'ECHO_TIMEOUT' });
+      proxy.thaw('replies');
+      expect(await counts).toMatchObject({ pending: 1 });
     }
     expect(rig.complaints).toEqual([]);
   });

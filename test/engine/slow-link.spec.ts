@@ -44,7 +44,7 @@ describe('over a slow link', () => {
     await echo.jobs.counts('q');
     const before = proxied.connections;
     proxied.proxy.pace(slow);
-    echo.consume('q', { concurrency: 20 }, ledger.handler);
+    echo.consume('q', { concurrency: 20, leaseMs: 60_000 }, ledger.handler); // a busy machine takes longer
     await ledger.ran(20, 10_000);
     await until(async () => (await direct.jobs.counts('q')).metrics.completed === 20, { what: 'all to be completed' });
     expect(ledger.jobs.map(({ attempts }) => attempts)).toEqual(ledger.jobs.map(() => 1));

@@ -6,20 +6,20 @@ import { Traffic } from './traffic.js';
 interface Kept {
   readonly stream?: Socket;
   /** Sent, and not answered yet. */
-  readonly commandQueue?: { readonly length: number };
+  readonly commandQueue?: { peekFront(): unknown };
 }
 
 /** A node of a cluster that owes answers and gives no sign of life, as somebody sees who looks now and then. */
 export class NodeSilence {
   private socket: Socket | undefined;
   private traffic: Traffic | undefined;
-  private owes = false;
+  private oldest: unknown;
   private owesSince = 0;
   private lasted = 0;
 
   constructor(private readonly node: Redis) {}
 
-  /** Milliseconds it has lasted at the last look, counted from the first look that found it. */
+  /** Milliseconds it has lasted at the last look, counted from the first look that found the oldest of what it owes. */
   get ms(): number {
     return this.lasted;
   }
@@ -30,13 +30,13 @@ export class NodeSilence {
     if (stream !== this.socket) {
       this.socket = stream;
       this.traffic = stream && new Traffic(stream);
-      this.owes = false;
+      this.oldest = undefined;
     }
     const moved = this.traffic?.since(now) ?? now;
-    const owes = commandQueue !== undefined && commandQueue.length > 0;
+    const oldest = commandQueue?.peekFront();
     // Not from the look before: behind a blocked event loop that would be long ago, and what is owed was asked for just now.
-    if (!owes || !this.owes) this.owesSince = now;
-    this.owes = owes;
+    if (oldest === undefined || oldest !== this.oldest) this.owesSince = now;
+    this.oldest = oldest;
     this.lasted = now - Math.max(this.owesSince, moved);
   }
 
