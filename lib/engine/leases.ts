@@ -34,8 +34,8 @@ export class Leases {
   add(batch: Batch): void {
     if (batch.left === 0) return;
     this.batches.add(batch);
-    if (this.clock.monotonic() - batch.leasedAt >= this.leaseMs / 3)
-      this.hurry(); // it was long on its way
+    const wasLongOnItsWay = this.clock.monotonic() - batch.leasedAt >= this.leaseMs / 3;
+    if (wasLongOnItsWay) this.hurry();
     else if (this.timer === undefined) this.wait(this.leaseMs / 3);
   }
 

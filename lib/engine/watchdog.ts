@@ -7,7 +7,7 @@ export interface Watched {
   /** Milliseconds in which it has given no sign of life although something was asked. To be looked at now and then. */
   readonly silentMs: number;
   /** Destroys the socket that has been silent for longer than this, so that a new one is made. */
-  reset(silentMs: number): void;
+  reset(limitMs: number): void;
 }
 
 /** The one that hears of work, when there is one: it is asked for signs of life. */

@@ -37,7 +37,7 @@ export class Mint {
     this.lease = lease;
   }
 
-  /** Leaves a lease of the number we hold room for ids above the last? Not when the server's clock has gone back by more than its time. */
+  /** Is there room under this lease above the last id? Not when the server's clock has gone back by more than a lease lasts. */
   fits(lease: NodeLease): boolean {
     return this.lastMs + 1 < lease.expiryMs - SAFETY_MS;
   }

@@ -177,8 +177,8 @@ export class Connection {
   }
 
   /** Destroys the socket, so that a new one is made; in a cluster those to nodes that have been silent for longer than this. */
-  reset(silentMs = 0): void {
-    this.lifeline.client?.endSilent(silentMs);
+  reset(limitMs: number): void {
+    this.lifeline.client?.endSilent(limitMs);
   }
 
   /** What is sent in `act`, before it returns, leaves in one write. */

@@ -32,55 +32,48 @@ describe('ids of a process whose server’s clock goes back', () => {
   const connections = useConnections();
   guardLeaks();
 
-  const start = async () => {
+  /** A process that has minted an id while the server's clock was ahead by so much; now it has been set back. */
+  const setBack = async (ms: number) => {
     const executor = new AheadExecutor(await connections.open(server.url));
     const metronome = new Metronome(systemClock);
-    return { executor, metronome, minting: new Minting(executor, new Keyspace('emq'), systemClock, metronome, 'p') };
+    const minting = new Minting(executor, new Keyspace('emq'), systemClock, metronome, 'p');
+    executor.aheadMs = ms;
+    await minting.renew();
+    const last = minting.require();
+    executor.aheadMs = 0;
+    return { metronome, minting, last, ...readId(last) };
   };
 
   it('go on at once on another number when it was more than a lease; the old one is kept until its ids are past', async () => {
     const client = server.client();
-    const { executor, metronome, minting } = await start();
-    executor.aheadMs = 6 * MINUTE;
-    await minting.renew();
-    const before = readId(minting.require());
-    executor.aheadMs = 0;
+    const { metronome, minting, node, mintedAt } = await setBack(6 * MINUTE);
     await minting.renew();
     const after = readId(minting.require());
-    expect(after.node).not.toBe(before.node);
+    expect(after.node).not.toBe(node);
     expect(Math.abs(after.mintedAt.getTime() - Date.now())).toBeLessThan(MINUTE);
-    expect(Number(await client.zscore('{emq}:nodes', String(before.node)))).toBeGreaterThan(before.mintedAt.getTime());
+    expect(Number(await client.zscore('{emq}:nodes', String(node)))).toBeGreaterThan(mintedAt.getTime());
     expect(await client.hget('{emq}:nodes:owner', String(after.node))).toBe('p');
     await minting.stop(true);
     metronome.stop();
   });
 
   it('are not given to the next owner when the process ends while another number is about to be leased', async () => {
-    const client = server.client();
-    const { executor, metronome, minting } = await start();
-    executor.aheadMs = 6 * MINUTE;
-    await minting.renew();
-    const last = readId(minting.require());
-    executor.aheadMs = 0;
+    const { metronome, minting, node, mintedAt } = await setBack(6 * MINUTE);
     const renewed = minting.renew();
     await minting.stop(true);
     await renewed;
-    const [number, freeFrom, ...others] = await client.zrange('{emq}:nodes', '0', '-1', 'WITHSCORES');
-    expect([number, others]).toEqual([String(last.node), []]);
-    expect(Number(freeFrom)).toBeGreaterThan(last.mintedAt.getTime());
+    const [number, freeFrom, ...others] = await server.client().zrange('{emq}:nodes', '0', '-1', 'WITHSCORES');
+    expect([number, others]).toEqual([String(node), []]);
+    expect(Number(freeFrom)).toBeGreaterThan(mintedAt.getTime());
     metronome.stop();
   });
 
   it('go on in order, on their number, when it was less', async () => {
-    const { executor, metronome, minting } = await start();
-    executor.aheadMs = 4 * MINUTE;
-    await minting.renew();
-    const before = minting.require();
-    executor.aheadMs = 0;
+    const { metronome, minting, node, last } = await setBack(4 * MINUTE);
     await minting.renew();
     const after = minting.require();
-    expect(readId(after).node).toBe(readId(before).node);
-    expect(after > before).toBe(true);
+    expect(readId(after).node).toBe(node);
+    expect(after > last).toBe(true);
     await minting.stop(true);
     metronome.stop();
   });

@@ -107,6 +107,15 @@ describe('a database is still open while handlers drain', () => {
   const apps = useApps(server);
   guardLeaks();
 
+  /** A handler is running that has not asked the database yet. */
+  const expectOpenUntilDrained = async (database: Database, closing: Promise<unknown>) => {
+    await turns(20);
+    expect(database.isOpen).toBe(true);
+    mayQuery.open();
+    await closing;
+    expect(database.isOpen).toBe(false);
+  };
+
   const kinds = {
     'an application context': (root: Type) =>
       NestFactory.createApplicationContext(root, { logger: apps.logger, abortOnError: false }),
@@ -138,13 +147,8 @@ describe('a database is still open while handlers drain', () => {
       const database = app.get(Database, { strict: false });
       await app.get(Jobs).enqueue('queries', 'query');
       await running.opened;
-      const closing = app.close();
-      await turns(20);
-      expect(database.isOpen).toBe(true);
-      mayQuery.open();
-      await closing;
+      await expectOpenUntilDrained(database, app.close());
       expect(row).toBe('row');
-      expect(database.isOpen).toBe(false);
       const keys = await server.client().zcard('emq:{queries}:active');
       expect(keys).toBe(0);
     },
@@ -221,12 +225,7 @@ describe('a database is still open while handlers drain', () => {
       const { app, database, other } = await boot(closer, consuming());
       await (prefix === 'emq' ? app.get(Jobs) : other.jobs).enqueue('queries', 'query');
       await running.opened;
-      const closing = app.close();
-      await turns(20);
-      expect(database.isOpen).toBe(true);
-      mayQuery.open();
-      await closing;
-      expect(database.isOpen).toBe(false);
+      await expectOpenUntilDrained(database, app.close());
       await expectRun(prefix);
     });
 
@@ -245,11 +244,7 @@ describe('a database is still open while handlers drain', () => {
       await running.opened;
       await other.jobs.enqueue('queries', 'close');
       await asked.opened;
-      await turns(20);
-      expect(database.isOpen).toBe(true);
-      mayQuery.open();
-      await closed.opened;
-      expect(database.isOpen).toBe(false);
+      await expectOpenUntilDrained(database, closed.opened);
       await expectRun('emq');
     });
 

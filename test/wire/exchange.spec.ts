@@ -258,7 +258,7 @@ describe('calls on one connection', () => {
       await seen;
       clock.shift(60_000);
       expect(connection.silentMs).toBeGreaterThanOrEqual(60_000);
-      connection.reset();
+      connection.reset(0);
       expect(await Promise.all(calls)).toEqual(['ECHO_UNREACHABLE', 'ECHO_UNREACHABLE', 'x']);
       clock.shift(60_000);
       expect(connection.silentMs).toBe(0);
