@@ -3,12 +3,14 @@
 -- KEYS pending active base
 -- ARGV lease_ms [count [epoch [process]]]
 -- Answers flat id, payload, attempts per job, with an epoch also uncharged; empty when nothing is claimable or paused.
--- A process that got fewer than it asked for is registered as hungry in the same step; otherwise, if jobs remain, the
--- next hungry process is woken. A head without a row is dropped: one ends a single claim, up to 100 a counted one.
--- Cost: per job one HMGET, one HSET; per call one ZPOPMIN (of many a ZRANGE and a ZREMRANGEBYRANK), one ZADD. Per lane that gives
--- a job some ten commands more.
+-- A process that got fewer than it asked for is registered as hungry in the same step; if jobs remain all the same, or behind one that
+-- got all, the next hungry process is woken. Fewer than there are: where the payloads come to MOST_BYTES. A head without a row is
+-- dropped: one ends a single claim, up to 100 a counted one.
+-- Cost: per job one HMGET, one HSET; per call one ZPOPMIN (of many a ZRANGE, a ZREM and a ZREMRANGEBYRANK), one ZADD. Per lane that
+-- gives a job some ten commands more.
 local pending, active, base = KEYS[1], KEYS[2], KEYS[3]
-local FEW = 8
+local FEW = 7 -- taken without a look at how large they are
+local MOST_BYTES = 4000000 -- of payloads that one call gives out, but for the few
 local lease = int(ARGV[1] or '', 1, MAX_INT)
 local wanted = ARGV[2] and ARGV[2] ~= '' and int(ARGV[2], 1, 500)
 local single = not ARGV[2] or ARGV[2] == ''
@@ -30,7 +32,7 @@ else
   if paused and in_use(base, base .. 'heard') then return beyond() end
 end
 
-local answer, leases, got, ghosts = {}, {}, 0, 0
+local answer, leases, got, ghosts, bytes = {}, {}, 0, 0, 0
 local now = call('TIME')
 local now_ms = now[1] * 1000 + now[2] / 1000
 local laned, heard = used and used.lanes, used and used.heard
@@ -55,26 +57,36 @@ if not paused then
   local width = with_epoch and 4 or 3
   local in_lanes = laned and {} -- flat, an id and its lane
   if laned and the_line(base).bring_back() == 0 then call('ZREM', base .. 'lanes', QUEUE_HELD) end -- likewise
-  while got < most do
+  while got < most and bytes <= MOST_BYTES do
     local asked = most - got
-    local popped, lanes_of, step = nil, nil, 1
+    local popped, lanes_of, step, looks = nil, nil, 1, false
     if laned then
+      asked = math.min(asked, FEW)
       popped, lanes_of = the_line(base).take(asked)
-    elseif asked < FEW then
+    elseif asked <= FEW then
       popped, step = redis.pcall('ZPOPMIN', pending, asked), 2
     else
-      -- The scores that ZPOPMIN tells as well cost more than a second command.
-      popped = redis.pcall('ZRANGE', pending, 0, asked - 1)
-      if not popped.err then call('ZREMRANGEBYRANK', pending, 0, asked - 1) end
+      -- Only looked at, since it is not known yet how many fit. The scores that ZPOPMIN tells as well cost more than another command.
+      popped, looks = redis.pcall('ZRANGE', pending, 0, asked - 1), true
     end
     -- the first write, or what comes before it: nothing has been written
     if popped.err then return mistyped('zset', pending) or popped end
-    for i = 1, #popped, step do
+    local last = #popped
+    if looks and last > 0 then call('ZREM', pending, popped[1]) end -- a first write that full memory lets through
+    for i = 1, last, step do
       local id = popped[i]
       local row = rows .. id
       -- tried, not called: a key of another type must not take the rest of the batch with it
       local r = redis.pcall('HMGET', row, 'payload', 'attempts', 'uncharged')
-      if r.err or not (r[1] or r[2]) then
+      local payload = r[1]
+      if payload then
+        bytes = bytes + #payload
+        if bytes > MOST_BYTES and looks and i > 1 then
+          last = i - 1
+          break
+        end
+      end
+      if r.err or not (payload or r[2]) then
         ghosts = ghosts + 1
         if lanes_of then the_line(base).ghost(lanes_of[i]) end
       else
@@ -88,7 +100,7 @@ if not paused then
         call('HSET', row, 'attempts', text, 'state', 'active', 'lease_epoch', stored)
         local n = got * width
         answer[n + 1] = id
-        answer[n + 2] = r[1] or ''
+        answer[n + 2] = payload or ''
         answer[n + 3] = attempts
         if with_epoch then answer[n + 4] = r[3] and number_of(r[3], 0) or 0 end
         leases[2 * got + 1] = deadline
@@ -100,6 +112,7 @@ if not paused then
         if heard then report(base, 'active', id, text) end
       end
     end
+    if looks and last > 1 then call('ZREMRANGEBYRANK', pending, 0, last - 2) end
     if #popped < step * asked or single or ghosts >= 100 then break end
   end
   zadd(active, leases)
@@ -115,14 +128,15 @@ end
 if got < wanted and process ~= '' then
   call('ZADD', base .. 'hungry', spell(now[1] * 1000000 + now[2]), process)
 end
--- Jobs remain behind a full claim, or behind so many ghosts that this one gave up; or a limit stands before them, and time
--- will take it away.
-if not paused and (got == wanted or ghosts > 0 or limit) then
+-- Jobs remain behind a full claim, behind so many bytes, or behind so many ghosts that this one gave up; or a limit stands before
+-- them, and time will take it away.
+local more = got == wanted or ghosts > 0 or bytes > MOST_BYTES
+if not paused and (more or limit) then
   local remaining = laned and call('ZCARD', base .. 'lanes') or call('ZCARD', pending)
   if remaining > 0 then
     if limit and limit.held_until() then
       limit.park()
-    elseif got == wanted or ghosts > 0 then
+    elseif more then
       wake(base)
     end
   end

@@ -14,7 +14,10 @@ import { encodedProgress } from './progress.js';
 
 /** For people who run their own loop: to claim jobs, and to settle what was claimed. */
 export abstract class JobsHeld extends JobsLooking {
-  /** Takes up to `count` jobs (1 to 500, default 1) for `leaseMs`; an empty array when nothing is claimable. */
+  /**
+   * Takes up to `count` jobs (1 to 500, default 1) for `leaseMs`; an empty array when nothing is claimable. Of large jobs fewer come
+   * at a time: up to seven, and more only while their payloads are less than 4 MB together.
+   */
   async claim(queue: string | Queue, options: { leaseMs: number; count?: number }): Promise<ClaimedJob[]> {
     const keys = this.keys(queue);
     assertKnownKeys(options, KNOWN.claim, 'claim options');

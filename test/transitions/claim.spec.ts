@@ -218,6 +218,54 @@ describeTransition('claim', (table) => {
     ghosts: Array.from({ length: 100 }, (_, n) => id(n)),
   });
 
+  const large = 'x'.repeat(1_500_000);
+  const largeOnes = (count: number) => async (queue: Hand) => {
+    for (let n = 0; n < count; n++) await queue.pending(id(n), { payload: large });
+  };
+  table.it('ends when 4 MB of payloads are given out, and wakes the next process', {
+    given: async (queue) => {
+      await largeOnes(9)(queue);
+      await queue.hungry('p2');
+    },
+    listening: ['p1', 'p2'],
+    call: [30_000, 8, '', 'p1'],
+    answer: [id(0), large, 1, id(1), large, 1],
+    changes: {
+      pending: zset(...Array.from({ length: 7 }, (_, n): [string, number] => [id(n + 2), 0])),
+      active: zset([id(0), lease], [id(1), lease]),
+      [job(id(0))]: fields(CLAIMED),
+      [job(id(1))]: fields(CLAIMED),
+      hungry: zset(['p1', nowUs()]),
+    },
+    hears: [['w:p2', '']],
+  });
+  table.it('wakes the process that asked, when no other is hungry, for what it could have been given', {
+    given: largeOnes(8),
+    listening: ['p1'],
+    call: [30_000, 8, '', 'p1'],
+    answer: [id(0), large, 1, id(1), large, 1],
+    changes: {
+      pending: zset(...Array.from({ length: 6 }, (_, n): [string, number] => [id(n + 2), 0])),
+      active: zset([id(0), lease], [id(1), lease]),
+      [job(id(0))]: fields(CLAIMED),
+      [job(id(1))]: fields(CLAIMED),
+    },
+    hears: [['w:p1', '']],
+  });
+  table.it('gives out one job however large it is', {
+    given: async (queue) => {
+      await queue.pending(A, { payload: 'x'.repeat(5_000_000) });
+      for (let n = 0; n < 8; n++) await queue.pending(id(100 + n));
+    },
+    call: [30_000, 8],
+    answer: [A, 'x'.repeat(5_000_000), 1],
+    changes: {
+      pending: zset(...Array.from({ length: 8 }, (_, n): [string, number] => [id(100 + n), 0])),
+      active: zset([A, lease]),
+      [job(A)]: fields(CLAIMED),
+    },
+  });
+
   const given = () => table.queue.pending(A);
   const good = ['30000', '1', RUN, 'p1'];
   table.refuses('refuses leases and counts that are not integers within bounds', given, [

@@ -139,6 +139,7 @@ export const SAMPLES: Record<ScriptName, readonly Sample[]> = {
     runs([30_000]),
     runs([30_000, 2, 'f00d.x1', 'p1']),
     runs([30_000, 5, 'f00d.x1', 'p3']),
+    runs([30_000, 100, 'f00d.x1', 'p3']),
     runs([30_000, 5, 'f00d.x1', 'p3'], pausedToo),
     runs([30_000, 5, 'f00d.x1', 'p3'], lanes),
     runs([30_000, 100, '', 'p3'], lanes),

@@ -76,8 +76,8 @@ export class QueueByHand {
       const count = Math.min(most - taken.length, MOST_PER_CLAIM);
       const call = { leaseMs: CLAIM_MS, count, epoch: this.parts.epoch(this.keys), process: '' };
       const rows = await this.parts.run(claim, this.keys, call);
+      if (rows.length === 0) break; // fewer than asked for may mean that they are large
       taken.push(...rows);
-      if (rows.length < count) break;
     }
     return taken;
   }

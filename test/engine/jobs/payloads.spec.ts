@@ -3,6 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { type Codec, type Job, jsonCodec } from '../../../lib/core.js';
 import { until } from '../../support/until.js';
+import { Gates, Ledger } from '../gates.js';
 import { failure, numbers, useStage } from './stage.js';
 
 const MEGABYTE = 1024 * 1024;
@@ -36,6 +37,32 @@ describe('payloads', () => {
     expect(seen[0]!.name).toBe('na\0me \ud800 "q"');
     if (typeof data === 'object' && data !== null)
       expect(Object.keys(seen[0]!.data as object)).toEqual(Object.keys(data));
+  });
+
+  it('of many megabytes are claimed in several calls, and all of them run at once where slots are free', async () => {
+    const echo = await stage.connect();
+    const data = 'x'.repeat(MEGABYTE);
+    await echo.jobs.enqueueMany(
+      'q',
+      numbers(20).map(() => ({ name: 'a', data })),
+    );
+    const gates = new Gates();
+    echo.consume('q', { concurrency: 20 }, gates.handler);
+    await gates.run(20);
+    for (const run of gates.runs) run.end();
+  });
+
+  it('of many megabytes come out of lanes in several calls as well', async () => {
+    const echo = await stage.connect();
+    const data = 'x'.repeat(MEGABYTE);
+    await echo.jobs.enqueueMany(
+      'q',
+      numbers(20).map((n) => ({ name: 'a', data, opts: { lane: `tenant-${n % 2}` } })),
+    );
+    expect(await echo.jobs.claim('q', { leaseMs: 60_000, count: 20 })).toHaveLength(7);
+    const ledger = new Ledger();
+    echo.consume('q', { concurrency: 13 }, ledger.handler);
+    await ledger.ran(13);
   });
 
   it.each<[string, unknown]>([

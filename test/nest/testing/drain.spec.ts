@@ -94,6 +94,13 @@ describe('kit.drain()', () => {
     expect(ran).toEqual(Array.from({ length: 1100 }, (_, i) => `welcome ${i}`));
   });
 
+  it('runs jobs that are too large for one claim in one round too', async () => {
+    const { kit, jobs } = await boot();
+    const large = 'x'.repeat(600_000);
+    await jobs.enqueueMany('mail', new Array(9).fill({ name: 'welcome', data: large }));
+    expect(await kit.drain({ recursive: false })).toMatchObject({ completed: 9 });
+  });
+
   it('takes one queue, by name, and refuses one that nobody serves', async () => {
     const { kit, jobs } = await boot();
     await jobs.enqueue('reports', 'daily', 'mon');
