@@ -26,8 +26,8 @@ export interface ConsumerHost extends ClaimsHost, HolderHost {
 const LAST_WORDS_MS = 2000;
 
 /**
- * Runs one queue's handlers: its claims bring jobs, its holder keeps them, its slots run them, and its endings tell the server
- * what became of them. What is decided here is how these meet, and how it all stops.
+ * Runs one queue's handlers: its claims bring jobs, its holder keeps them, its slots run them, and its endings tell the
+ * server what became of them. What is decided here is how these meet, and how it all stops.
  */
 export class Consumer extends Events<ConsumerEvents> {
   /** @internal woken by the pump, and handed what is to be dispatched */

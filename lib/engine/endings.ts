@@ -27,8 +27,8 @@ export interface EndingsParts {
 }
 
 /**
- * What the end of a run means: which settlement the job gets, and, once the server has answered that, what is told of it. A job
- * ends here once; what comes later of its handler is dropped.
+ * What the end of a run means: which settlement the job gets, and, once the server has answered that, what is told of
+ * it. A job ends here once; what comes later of its handler is dropped.
  */
 export class Endings {
   private readonly settler: Settler;

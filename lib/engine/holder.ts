@@ -38,8 +38,8 @@ export interface HolderOwner {
 const MOST_CANCELLED_EARLY = 1000;
 
 /**
- * Holds the jobs that the claims of one queue bring, running or claimed ahead, until they end: keeps their leases, sends what
- * they report, and hears that one was cancelled or lost.
+ * Holds the jobs that the claims of one queue bring, running or claimed ahead, until they end: keeps their leases, lets
+ * their handlers reach beyond them, and hears that one was cancelled or lost.
  */
 export class Holder {
   private readonly leases: Leases;

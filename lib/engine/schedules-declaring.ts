@@ -52,8 +52,8 @@ const DECLARATION = new Set(['key', 'times', 'name', 'data', 'options']);
 const TRY_AGAIN_MS = 3000;
 
 /**
- * What of {@link Schedules} is about declaring them: it remembers what this process has declared, tries again until the server takes
- * it, and knows what is left over.
+ * What of {@link Schedules} is about declaring them: it remembers what this process has declared, tries again until the
+ * server takes it, and knows what is left over.
  */
 export abstract class SchedulesDeclaring {
   private readonly drafts: Drafts;
