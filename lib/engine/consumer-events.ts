@@ -1,6 +1,10 @@
+import type { Codec } from '../kernel/codec.js';
 import type { EchoError } from '../kernel/errors.js';
+import type { QueueKeys } from '../kernel/keyspace.js';
+import type { Executor } from '../wire/executor.js';
+import { get } from '../wire/transitions/index.js';
 import type { Job } from './job.js';
-import type { JobView } from './job-view.js';
+import { viewOf } from './job-view.js';
 
 /** Where a failed job went. */
 export type Where = 'scheduled' | 'pending' | 'dead';
@@ -47,8 +51,17 @@ export function deadHere({ queue, id, name, data, attempts, attempt }: Job, reas
   return { queue, id, name, data, attempts, attempt, reason };
 }
 
-/** Of a job that was found to be dead. */
-export function foundDead(queue: string, view: JobView): DeadJob {
-  const { id, name, data, attempts, uncharged, lastError = '' } = view;
-  return { queue, id, name, data, attempts, attempt: attempts - uncharged, reason: lastError };
+/** Of jobs that were found to be dead. One that was trimmed meanwhile is not among them. */
+export async function foundDead(
+  { executor, codec }: { readonly executor: Executor; readonly codec: Codec },
+  keys: QueueKeys,
+  ids: readonly string[],
+): Promise<DeadJob[]> {
+  const rows = await executor.run(get, keys, ids);
+  return ids.flatMap((sought, i) => {
+    const row = rows[i];
+    if (row === undefined) return [];
+    const { id, name, data, attempts, uncharged, lastError = '' } = viewOf(sought, row, codec);
+    return [{ queue: keys.queue, id, name, data, attempts, attempt: attempts - uncharged, reason: lastError }];
+  });
 }

@@ -148,12 +148,12 @@ export class Pump implements ConsumerHost, SubscriberEvents {
 
   /** Would a job be handed to a consumer here at once? */
   isWaiting(queue: string): boolean {
-    return this.consumers.get(queue)?.isWaiting ?? false;
+    return this.consumers.get(queue)?.claims.isWaiting ?? false;
   }
 
   /** Lands a job in the hands of this process, where it waits for one; false where it does not, and nothing is done. */
   dispatch(queue: string, item: EnqueueItem, told: (landed: boolean | EchoError) => void): boolean {
-    return this.consumers.get(queue)?.dispatch(item, told) ?? false;
+    return this.consumers.get(queue)?.claims.dispatch(item, told) ?? false;
   }
 
   /** Listens for the end of a queue's jobs, or for all that happens to them, on the connection that consumers listen on. */
@@ -194,7 +194,7 @@ export class Pump implements ConsumerHost, SubscriberEvents {
   // What the subscriber hears.
 
   wake(queue: string): void {
-    this.consumers.get(queue)?.wake();
+    this.consumers.get(queue)?.claims.wake();
   }
 
   beat(queue: string, what: Earliest, inMs: number): void {
@@ -234,7 +234,7 @@ export class Pump implements ConsumerHost, SubscriberEvents {
     else if (hears === 'events') this.parts.bus.listening(queue);
     else {
       this.pulse.soon();
-      this.consumers.get(queue)?.listen();
+      this.consumers.get(queue)?.claims.listen();
     }
   }
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../kernel/clock.js';
-import { AHEAD_FOR_MS, type ClaimAhead } from './claim-ahead.js';
+import { AHEAD_FOR_MS, ClaimAhead } from './claim-ahead.js';
 import { callHandler, type Handler } from './handler.js';
 import type { Job } from './job.js';
 import type { Metronome } from './metronome.js';
@@ -21,14 +21,16 @@ export interface SlotsParts {
   leaseMs: number;
   /** Time a handler may take; 0 is no limit. A job's own limit is stronger. */
   timeoutMs: number;
+  /** Jobs may be claimed beyond the free slots. */
+  claimAhead: boolean;
   handler: Handler;
-  ahead: ClaimAhead;
   metronome: Metronome;
   clock: Clock;
 }
 
 /** The slots of one consumer: the jobs that are ready, and the handlers that run. Order and number are exact. */
 export class Slots {
+  private readonly ahead: ClaimAhead;
   private inSlots = 0;
   private ready: Job[] = [];
   private readyAt = 0;
@@ -39,7 +41,9 @@ export class Slots {
   constructor(
     private readonly parts: SlotsParts,
     private readonly owner: SlotsOwner,
-  ) {}
+  ) {
+    this.ahead = ClaimAhead.for(parts.claimAhead, parts.leaseMs);
+  }
 
   /** Handlers running now. */
   get running(): number {
@@ -48,7 +52,7 @@ export class Slots {
 
   /** Jobs that may be held at a time: those in slots, and some ahead where handlers are fast. */
   get capacity(): number {
-    return this.parts.concurrency + this.parts.ahead.target;
+    return this.parts.concurrency + this.ahead.target;
   }
 
   get free(): number {
@@ -57,6 +61,7 @@ export class Slots {
 
   /** Takes the jobs of one claim, and starts what it can. */
   admit(jobs: readonly Job[]): void {
+    this.ahead.carried(jobs);
     for (const job of jobs) this.ready.push(job);
     this.sampling = true; // one handler a claim is timed: a clock reading a job would cost more than it tells
     this.start();
@@ -128,7 +133,7 @@ export class Slots {
   }
 
   private succeed(job: Job, value: unknown): void {
-    if (job.timedFrom !== undefined) this.parts.ahead.saw(this.parts.clock.monotonic() - job.timedFrom);
+    if (job.timedFrom !== undefined) this.ahead.saw(this.parts.clock.monotonic() - job.timedFrom);
     this.owner.succeeded(job, value);
   }
 
@@ -150,7 +155,7 @@ export class Slots {
       if (next.batch.leasedAt > oldest.leasedAt) {
         this.watch();
       } else {
-        this.parts.ahead.stall();
+        this.ahead.stall();
         this.owner.late();
       }
     });

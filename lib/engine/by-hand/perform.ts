@@ -2,7 +2,6 @@ import type { Codec } from '../../kernel/codec.js';
 import { EchoStateError } from '../../kernel/errors.js';
 import type { ClaimedRow } from '../../wire/transitions/index.js';
 import { Gatherings } from '../batching.js';
-import { ClaimAhead } from '../claim-ahead.js';
 import type { ConsumerSettings } from '../consumer-options.js';
 import type { ChildrenReport } from '../flow-calls.js';
 import type { Handler } from '../handler.js';
@@ -67,7 +66,7 @@ export async function performAlone(
         leaseMs: Number.POSITIVE_INFINITY,
         timeoutMs: settings.timeoutMs,
         handler,
-        ahead: ClaimAhead.for(false, 0),
+        claimAhead: false,
         metronome,
         clock,
       },
