@@ -72,7 +72,7 @@ if not paused then
     -- the first write, or what comes before it: nothing has been written
     if popped.err then return mistyped('zset', pending) or popped end
     local last = #popped
-    if looks and last > 0 then call('ZREM', pending, popped[1]) end -- a first write that full memory lets through
+    if looks then call('ZREM', pending, popped[1] or '') end -- a first write that full memory lets through
     for i = 1, last, step do
       local id = popped[i]
       local row = rows .. id

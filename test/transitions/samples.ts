@@ -122,6 +122,8 @@ const leased = (expiry: number) => async (queue: Hand) => {
 const LANED = [40, 42, 44, 45].map(id);
 const LANES = [40, 41, 42, 43, 44, 45, 46].map(id);
 
+const nothing = async () => undefined;
+
 const runs = (call: readonly Arg[], given = everything): Sample => ({ given, call, whenFull: 'runs' });
 const refused = (call: readonly Arg[], given = everything): Sample => ({ given, call, whenFull: 'refused' });
 const reads = (call: readonly Arg[]): Sample => ({ given: everything, call, whenFull: 'reads' });
@@ -140,6 +142,7 @@ export const SAMPLES: Record<ScriptName, readonly Sample[]> = {
     runs([30_000, 2, 'f00d.x1', 'p1']),
     runs([30_000, 5, 'f00d.x1', 'p3']),
     runs([30_000, 100, 'f00d.x1', 'p3']),
+    runs([30_000, 100, 'f00d.x1', 'p3'], nothing),
     runs([30_000, 5, 'f00d.x1', 'p3'], pausedToo),
     runs([30_000, 5, 'f00d.x1', 'p3'], lanes),
     runs([30_000, 100, '', 'p3'], lanes),
