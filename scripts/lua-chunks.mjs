@@ -3,7 +3,11 @@
 //
 // A script that asks for WHOLE has two editions. The plain one knows nothing beyond plain jobs, and answers EMQPLAIN before it has
 // written anything when there is more to a call; then the whole one is called.
-const PARTS = ['prelude', 'dedup', 'limits', 'lane_turns', 'lane_upkeep', 'lanes', 'line', 'flow'];
+const PARTS = [
+  ...['prelude', 'dedup', 'limits'],
+  ...['lane_turns', 'lane_upkeep', 'lanes', 'line'],
+  ...['outbox', 'children', 'flow', 'tree_tokens', 'landing'],
+];
 const PLAIN_PARTS = ['prelude', 'plain'];
 
 /** Comment lines and indentation stay behind: the server keeps every script's text in memory. */
