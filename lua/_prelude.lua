@@ -130,7 +130,8 @@ local in_use_here -- by this run: false when the queue uses nothing beyond plain
 -- for all of them. False, or a table.
 local function in_use(base)
   if in_use_here == nil then
-    local keys = { lanes = base .. 'lanes:floor', limits = base .. 'limits', dedups = base .. 'dedups', heard = base .. 'heard' }
+    -- In quotes, or every script that asks this would be given the function of that name.
+    local keys = { lanes = base .. 'lanes:floor', ['limits'] = base .. 'limits', dedups = base .. 'dedups', heard = base .. 'heard' }
     in_use_here = call('EXISTS', keys.lanes, keys.limits, keys.dedups, keys.heard) > 0 and {}
     if in_use_here then
       for what, key in pairs(keys) do in_use_here[what] = call('EXISTS', key) == 1 end

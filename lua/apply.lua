@@ -40,6 +40,9 @@ local last_ms, last_seq = parts(last)
 if earlier(last_ms, last_seq, previous_ms, previous_seq) or #ARGV == 2 then return last end
 
 local family = flows(base)
+local inspector = tree_inspector(base, family.queue)
+local landing = tree_landing(base, family, inspector)
+
 -- Unpacks a list of texts; nil when it is none.
 local function listed(bytes)
   local ok, list = pcall(cmsgpack.unpack, bytes)
@@ -60,8 +63,8 @@ while i <= #ARGV do
       if not list or #list % 2 ~= 0 then return refuse('EMQARG', 'apply: results are no list of children and texts') end
     else
       if not list then return refuse('EMQARG', 'apply: a landing is no list of nodes') end
-      landings[i] = family.nothing_found()
-      local after, fault = family.inspect_packed(list, landings[i])
+      landings[i] = inspector.nothing_found()
+      local after, fault = inspector.packed(list, landings[i])
       if not after then return refuse('EMQARG', 'apply: ' .. fault) end
       bad = landings[i].laned and line_refusal(base, true)
       if bad then return bad end
@@ -77,7 +80,7 @@ while i <= #ARGV do
   local id, kind = ARGV[i], ARGV[i + 1]
   if earlier(last_ms, last_seq, ms[i], seq[i]) then
     if kind == 'land' then
-      family.land_packed(lists[i], family.are_free(landings[i]))
+      landing.packed(lists[i], inspector.are_free(landings[i]))
     elseif kind == 'results' then
       local list = lists[i]
       for k = 1, #list, 2 do family.arrive(ARGV[i + 2], source, list[k], 'done', '', list[k + 1]) end
@@ -90,6 +93,7 @@ while i <= #ARGV do
 end
 call('HSET', relayed, source, last)
 call('PERSIST', relayed) -- an obliterated queue leaves it with an expiry
+landing.finish()
 family.finish()
 the_line(base).finish()
 publish_news(base)

@@ -1,7 +1,7 @@
 -- land: a tree of jobs, whole or not at all: its root, and its descendants as far as they are reached without leaving the
 -- queue; what is left is owed by the outbox. Or more children of a parent that is running, named by its token.
 -- KEYS waiting base
--- ARGV parent, token (both '' for a tree of its own), then a node, or the children of the parent, as tokens: see _flow.lua
+-- ARGV parent, token (both '' for a tree of its own), then a node, or the children of the parent, as tokens: see _tree_tokens.lua
 -- Answers 1 landed (again for a repeat of the same children), 0 the root exists (or the parent is gone) and nothing was
 -- changed, -1 stale. At most 1,000 jobs a call.
 -- Cost: per job one HSET; per thousand children one SADD, of those that are looked at one EXISTS; per call one ZADD.
@@ -12,10 +12,12 @@ local bad = mistyped('zset', waiting) or mistyped('zset', base .. 'schedule') or
   or flow_refusal(base)
 if bad then return bad end
 local family = flows(base)
+local inspector = tree_inspector(base, family.queue)
+local landing = tree_landing(base, family, inspector)
 
 local members = parent ~= '' and {} or nil -- those of the parent's children that are looked at
-local found = family.nothing_found(members)
-local inspect = parent == '' and family.inspect_node or family.inspect_children
+local found = inspector.nothing_found(members)
+local inspect = parent == '' and inspector.node or inspector.children
 local after, fault = inspect(ARGV, 3, found)
 if not after or after ~= #ARGV + 1 then return refuse('EMQARG', 'land: ' .. (fault or 'arguments do not add up')) end
 if found.inline > 1000 then return refuse('EMQARG', 'land: more than 1000 jobs at once') end
@@ -45,18 +47,19 @@ else
   if known == #members then return 1 end
   if known > 0 then return refuse('EMQSTATE', 'land: some of these are children of this parent already') end
 end
-if not family.are_free(found) then
+if not inspector.are_free(found) then
   for _, taken in ipairs(found.rows) do
     if call('EXISTS', taken) == 1 then return refuse('EMQSTATE', 'land: the id ' .. string.sub(taken, -14) .. ' is taken') end
   end
 end
 
 if parent == '' then
-  family.land_node(ARGV, 3, true)
+  landing.node(ARGV, 3, true)
 else
   call('HSET', row, 'flow', '1')
-  family.land_children(row, ARGV, 3, true)
+  landing.children(row, ARGV, 3, true)
 end
+landing.finish()
 family.finish()
 the_line(base).finish()
 publish_news(base)

@@ -3,7 +3,10 @@
 //
 // A script that asks for WHOLE has two editions. The plain one knows nothing beyond plain jobs, and answers EMQPLAIN before it has
 // written anything when there is more to a call; then the whole one is called.
-const PARTS = ['prelude', 'dedup', 'limits', 'line', 'flow'];
+// In this order: a part stands behind those that it uses.
+const LINE_PARTS = ['lane_turns', 'lane_upkeep', 'lanes', 'line'];
+const FLOW_PARTS = ['outbox', 'children', 'flow', 'tree_tokens', 'landing'];
+const PARTS = ['prelude', 'dedup', 'limits', ...LINE_PARTS, ...FLOW_PARTS];
 const PLAIN_PARTS = ['prelude', 'plain'];
 
 /** Comment lines and indentation stay behind: the server keeps every script's text in memory. */

@@ -28,7 +28,7 @@ const MOST_BYTES = 4_000_000;
 const MOST_BYTES_IN_AN_ENTRY = 1_000_000;
 const NO_CHILDREN: Arg[] = ['0'];
 
-/** The tokens of a tree, and whether something of it is left to be relayed. The form is described in lua/_flow.lua. */
+/** The tokens of a tree, and whether something of it is left to be relayed. The form is described in lua/_tree_tokens.lua. */
 export function treeTokens(root: TreeJob): { tokens: Arg[]; owes: boolean } {
   const writer = new Writer();
   const tokens = writer.node(root, { jobs: atOnce(root.children) - 1, bytes: MOST_BYTES });
