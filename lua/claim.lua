@@ -4,13 +4,13 @@
 -- ARGV lease_ms [count [epoch [process]]]
 -- Answers flat id, payload, attempts per job, with an epoch also uncharged; empty when nothing is claimable or paused.
 -- A process that got fewer than it asked for is registered as hungry in the same step; if jobs remain all the same, or behind one that
--- got all, the next hungry process is woken. Fewer than there are: where the payloads come to MOST_BYTES. A head without a row is
+-- got all, the next hungry process is woken. Fewer than there are: where the payloads come to MOST_PAYLOAD. A head without a row is
 -- dropped: one ends a single claim, up to 100 a counted one.
 -- Cost: per job one HMGET, one HSET; per call one ZPOPMIN (of many a ZRANGE, a ZREM and a ZREMRANGEBYRANK), one ZADD. Per lane that
 -- gives a job some ten commands more.
 local pending, active, base = KEYS[1], KEYS[2], KEYS[3]
 local FEW = 7 -- taken without a look at how large they are
-local MOST_BYTES = 4000000 -- of payloads that one call gives out, but for the few
+local MOST_PAYLOAD = 4000000 -- of payloads that one call gives out, but for the few
 local lease = int(ARGV[1] or '', 1, MAX_INT)
 local wanted = ARGV[2] and ARGV[2] ~= '' and int(ARGV[2], 1, 500)
 local single = not ARGV[2] or ARGV[2] == ''
@@ -57,7 +57,7 @@ if not paused then
   local width = with_epoch and 4 or 3
   local in_lanes = laned and {} -- flat, an id and its lane
   if laned and the_line(base).bring_back() == 0 then call('ZREM', base .. 'lanes', QUEUE_HELD) end -- likewise
-  while got < most and bytes <= MOST_BYTES do
+  while got < most and bytes <= MOST_PAYLOAD do
     local asked = most - got
     local popped, lanes_of, step, looks = nil, nil, 1, false
     if laned then
@@ -81,7 +81,7 @@ if not paused then
       local payload = r[1]
       if payload then
         bytes = bytes + #payload
-        if bytes > MOST_BYTES and looks and i > 1 then
+        if bytes > MOST_PAYLOAD and looks and i > 1 then
           last = i - 1
           break
         end
@@ -130,7 +130,7 @@ if got < wanted and process ~= '' then
 end
 -- Jobs remain behind a full claim, behind so many bytes, or behind so many ghosts that this one gave up; or a limit stands before
 -- them, and time will take it away.
-local more = got == wanted or ghosts > 0 or bytes > MOST_BYTES
+local more = got == wanted or ghosts > 0 or bytes > MOST_PAYLOAD
 if not paused and (more or limit) then
   local remaining = laned and call('ZCARD', base .. 'lanes') or call('ZCARD', pending)
   if remaining > 0 then
