@@ -75,7 +75,7 @@ export class EchoMq {
     this.keyspace = keyspace;
     this.connection = connection;
     this.metronome = metronome;
-    this.minting = new Minting(executor, keyspace, clock, metronome, process);
+    this.minting = new Minting(executor, keyspace, clock, metronome, process, () => this.schedules.declareLost());
     this.faults = new FaultReporter(settings.onError, settings.onReconnected, clock);
     let lostAt: number | undefined;
     connection.listen({

@@ -24,6 +24,8 @@ export class Minting {
     private readonly clock: Clock,
     private readonly metronome: Metronome,
     private readonly process: string,
+    /** The server does not know that we hold a number: its keys are gone, or it has taken us for dead. */
+    private readonly forgotten: () => void,
   ) {
     this.mint = new Mint(clock);
   }
@@ -110,6 +112,7 @@ export class Minting {
     const held = this.mint.node;
     try {
       let lease = await this.ask(held);
+      if (held !== undefined && lease.node !== held && !this.stopped) this.forgotten();
       if (!this.stopped && lease.node === held && !this.mint.fits(lease)) {
         await this.handBack(held, this.mint.expiryMs);
         if (!this.stopped) lease = await this.ask(undefined);

@@ -39,6 +39,13 @@ export interface SchedulesParts {
   fault(error: EchoError): void;
 }
 
+/** What {@link SchedulesDeclaring.keepDeclared} was given. */
+interface Kept {
+  readonly queue: string | Queue;
+  readonly declarations: readonly ScheduleDeclaration[];
+  done(answer: DeclareAnswer): Promise<void>;
+}
+
 /** A declaration that was looked at, as the wire wants it. */
 interface Prepared {
   readonly key: string;
@@ -59,8 +66,8 @@ export abstract class SchedulesDeclaring {
   private readonly drafts: Drafts;
   /** The keys that this process has declared, by queue. */
   private readonly declared = new Map<string, ReadonlySet<string>>();
-  /** What is being declared until the server takes it, by queue. */
-  private readonly kept = new Map<string, readonly ScheduleDeclaration[]>();
+  /** What is being declared until the server takes it, and again when it has lost it, by queue. */
+  private readonly kept = new Map<string, Kept>();
   private stopped = false;
 
   /** @internal */
@@ -129,7 +136,8 @@ export abstract class SchedulesDeclaring {
     done: (answer: DeclareAnswer) => Promise<void>,
   ): Promise<void> {
     const name = queueName(queue);
-    this.kept.set(name, declarations);
+    const kept: Kept = { queue, declarations, done };
+    this.kept.set(name, kept);
     let answer: DeclareAnswer;
     try {
       answer = await this.declare(queue, declarations);
@@ -138,12 +146,26 @@ export abstract class SchedulesDeclaring {
       if (this.stopped) return;
       if (declarations.length > 0) this.parts.fault(asEchoError(error)); // without any, nobody is waiting for it
       this.parts.metronome.after(TRY_AGAIN_MS, () => {
-        if (this.kept.get(name) !== declarations) return; // a module that was loaded late has added to them
+        if (this.kept.get(name) !== kept) return; // a module that was loaded late has added to them
         this.keepDeclared(queue, declarations, done).catch((error) => this.parts.fault(asEchoError(error)));
       });
       return;
     }
     await done(answer);
+  }
+
+  /**
+   * @internal the server does not know this process any more, and so may have lost all it knew: what was given to
+   * {@link keepDeclared} and is not there is declared again. What is there stays as it is: it may be of a later version of the app.
+   */
+  async declareLost(): Promise<void> {
+    try {
+      for (const kept of this.kept.values()) await this.declareMissing(kept);
+    } catch (error) {
+      if (this.stopped) return;
+      this.parts.fault(asEchoError(error));
+      this.parts.metronome.after(TRY_AGAIN_MS, () => this.declareLost());
+    }
   }
 
   /** @internal */
@@ -197,6 +219,17 @@ export abstract class SchedulesDeclaring {
     const fields = this.parts.laneRules.fields(queue, name, data, options?.lane, landing.fields);
     const call = { spec: timesText(times), rules: rulesText(rules), payload, fields };
     return { key, times, call };
+  }
+
+  private async declareMissing({ queue, declarations, done }: Kept): Promise<void> {
+    const keys = this.keys(queue);
+    const declared: DeclaredSchedule[] = [];
+    for (const declaration of declarations) {
+      const { now, schedule } = await this.run(wire.scheduleGet, keys, declaration.key);
+      if (schedule !== undefined) continue;
+      declared.push(await this.send(keys, await this.prepare(queue, declaration), now, ORIGIN.declared));
+    }
+    if (declared.length > 0) await done({ declared, undeclared: [] });
   }
 
   private async send(

@@ -36,7 +36,7 @@ describe('ids of a process whose server’s clock goes back', () => {
   const setBack = async (ms: number) => {
     const executor = new AheadExecutor(await connections.open(server.url));
     const metronome = new Metronome(systemClock);
-    const minting = new Minting(executor, new Keyspace('emq'), systemClock, metronome, 'p');
+    const minting = new Minting(executor, new Keyspace('emq'), systemClock, metronome, 'p', () => undefined);
     executor.aheadMs = ms;
     await minting.renew();
     const last = minting.require();
@@ -89,7 +89,7 @@ describe('a lease of a node number that is not answered', () => {
     const clock = fastClock(20);
     const executor = new Executor(await connections.open(proxied.url, clock));
     const metronome = new Metronome(clock);
-    const minting = new Minting(executor, new Keyspace('emq'), clock, metronome, 'p');
+    const minting = new Minting(executor, new Keyspace('emq'), clock, metronome, 'p', () => undefined);
     proxied.proxy.freeze('replies');
     await expect(minting.renew()).rejects.toMatchObject({ code: 'ECHO_TIMEOUT', retryable: true });
     proxied.proxy.thaw('replies');

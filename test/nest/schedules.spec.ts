@@ -88,6 +88,22 @@ describe('a handler with a schedule', () => {
     expect(apps.log.log).toContain("Schedule 'fast' of queue 'reports' is paused");
   });
 
+  it('is declared again when the server has lost it; what somebody else has declared since stays as it is', async () => {
+    ran = [];
+    const app = await apps.boot({ providers: [Reports] });
+    await until(() => ran.length > 0, { what: 'a tick' });
+    const control = server.client();
+    await control.flushall();
+    const schedules = app.get(Schedules);
+    await schedules.put('reports', 'digest', { everyMs: 86_400_000 }, 'digest');
+    ran = [];
+    await control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    await until(() => ran.length > 1, { what: 'ticks' });
+    expect(await schedules.get('reports', 'fast')).toMatchObject({ declared: true, times: { everyMs: 100 } });
+    expect(await schedules.get('reports', 'digest')).toMatchObject({ declared: false, times: { everyMs: 86_400_000 } });
+    expect(apps.log.log.filter((line) => line.startsWith("Schedule 'fast'"))).toHaveLength(2);
+  });
+
   it('that is gone from the next version is named in the log, and goes on until it is removed on request', async () => {
     await (await apps.boot({ providers: [Reports] })).close();
 
