@@ -8,12 +8,14 @@ import { Ledger } from './gates.js';
 import { useProxy } from './proxied.js';
 import { useRig } from './rig.js';
 
-/** On this clock an unanswered command connection is silent after 1,250 ms, and found within 500 ms more. */
-const FACTOR = 4;
-/** In that time twice what the system may hold back between two ends. */
+/** On this clock an unanswered command connection is silent after 1,667 ms, and found within 667 ms more. */
+const FACTOR = 3;
+/** In that time more than twice what the system may hold back between two ends. */
 const slow = (bytes: number) => bytes / 10_000;
-/** Takes 2,500 ms at that speed. */
-const BYTES = 25_000_000;
+/** Takes 3,000 ms at that speed. */
+const BYTES = 30_000_000;
+/** As many as one claim gives out whatever their size. */
+const MANY = 7;
 /** What a busy machine may add to times that are the sum of our own. */
 const MARGIN_MS = 3_000;
 
@@ -37,16 +39,18 @@ describe('over a slow link', () => {
     const direct = await rig.connect({ maxPayloadBytes: 2 * BYTES });
     await direct.jobs.enqueueMany(
       'q',
-      Array.from({ length: 20 }, (_, n) => ({ name: `job ${n}`, data: 'x'.repeat(BYTES / 20) })),
+      Array.from({ length: MANY }, (_, n) => ({ name: `job ${n}`, data: 'x'.repeat(BYTES / MANY) })),
     );
     const ledger = new Ledger();
     const echo = await connect();
     await echo.jobs.counts('q');
     const before = proxied.connections;
     proxied.proxy.pace(slow);
-    echo.consume('q', { concurrency: 20, leaseMs: 60_000 }, ledger.handler); // a busy machine takes longer
-    await ledger.ran(20, 10_000);
-    await until(async () => (await direct.jobs.counts('q')).metrics.completed === 20, { what: 'all to be completed' });
+    echo.consume('q', { concurrency: MANY, leaseMs: 60_000 }, ledger.handler); // a busy machine takes longer
+    await ledger.ran(MANY, 10_000);
+    await until(async () => (await direct.jobs.counts('q')).metrics.completed === MANY, {
+      what: 'all to be completed',
+    });
     expect(ledger.jobs.map(({ attempts }) => attempts)).toEqual(ledger.jobs.map(() => 1));
     expect(rig.complaints).toEqual([]);
     expect(proxied.connections).toBe(before + 1); // the subscriber
