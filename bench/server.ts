@@ -6,7 +6,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 /** Client name of the benchmark's own connections, so that they can be told from those of the library. */
 export const OWN_CONNECTION = 'bench-control';
 
-export function control(url: string, options: RedisOptions = {}): Redis {
+export function control(url: string, options: Omit<RedisOptions, 'replyMapping'> = {}): Redis {
   return new Redis(url, { connectionName: OWN_CONNECTION, ...options });
 }
 

@@ -9,36 +9,36 @@ import { type Lane, laneText } from '../kernel/lane.js';
 
 export interface EnqueueOptions {
   /** Milliseconds from the server's now; 0 is now. */
-  delayMs?: number;
+  delayMs?: number | undefined;
   /** A moment, as a Date or milliseconds since 1970; one that has passed is now. Not together with `delayMs`. */
-  runAt?: Date | number;
+  runAt?: Date | number | undefined;
   /** Whole, lower first, -(2^53-1) to 2^53-1. Default 0. Equal priorities run in mint order. */
-  priority?: number;
+  priority?: number | undefined;
   /**
    * The job grows older while it waits: so many milliseconds, from 1, are worth one step of priority. It then stands
    * under a score reckoned when it lands, `priority * ageingMs` + the moment from which it may run, and jobs without
    * ageing stand in front of it unless their priority is as high as such a score: give it to all jobs of a queue or a
    * lane, or to none.
    */
-  ageingMs?: number;
+  ageingMs?: number | undefined;
   /** Failed attempts before the job is buried; stronger than the consumer's. */
-  attempts?: number;
-  backoff?: JobBackoff;
+  attempts?: number | undefined;
+  backoff?: JobBackoff | undefined;
   /** Time the handler may take; stronger than the consumer's. */
-  timeoutMs?: number;
+  timeoutMs?: number | undefined;
   /** How long the completed job's row is kept with its result. */
-  keepMs?: number;
+  keepMs?: number | undefined;
   /** Lapsed leases the job survives; stronger than the consumer's. */
-  maxStalls?: number;
+  maxStalls?: number | undefined;
   /** From `jobs.mintId()`: the same job may then be enqueued again, and lands once. */
-  id?: string;
+  id?: string | undefined;
   /**
    * Whose turn it takes, a tenant's say: lanes are served in turn, by their weights. Default: what the queue's
    * function for it says, or none; null is none, whatever that says.
    */
-  lane?: Lane | null;
+  lane?: Lane | null | undefined;
   /** Nothing lands while another job holds the key; see {@link Dedup}. */
-  dedup?: Dedup;
+  dedup?: Dedup | undefined;
 }
 
 /** Options as the wire wants them. */

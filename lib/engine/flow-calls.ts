@@ -17,7 +17,7 @@ export const PARENT_POLICIES: readonly ParentPolicy[] = ['fail', 'ignore', 'cont
 /** Without `dedup`: a parent would wait for another job. */
 export interface FlowOptions extends Omit<EnqueueOptions, 'dedup'> {
   /** Of a child. Default `fail`. */
-  parentPolicy?: ParentPolicy;
+  parentPolicy?: ParentPolicy | undefined;
 }
 
 /** A job of a flow, with the jobs it waits for. */
@@ -25,9 +25,9 @@ export interface FlowNode {
   queue: string | Queue;
   name: string;
   data?: unknown;
-  opts?: FlowOptions;
+  opts?: FlowOptions | undefined;
   /** In this queue or others, each with children of its own. Without any it is an ordinary job. */
-  children?: readonly FlowNode[];
+  children?: readonly FlowNode[] | undefined;
 }
 
 /** A job of a flow that was added. */

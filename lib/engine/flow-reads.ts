@@ -58,7 +58,11 @@ export abstract class FlowReads {
   }
 
   /** A job with its descendants: `depth` levels below it (default 10), and at most `limit` jobs (default and most 1,000). */
-  async tree(queue: string | Queue, id: string, options: { depth?: number; limit?: number } = {}): Promise<FlowTree> {
+  async tree(
+    queue: string | Queue,
+    id: string,
+    options: { depth?: number | undefined; limit?: number | undefined } = {},
+  ): Promise<FlowTree> {
     assertKnownKeys(options, TREE_KEYS, 'tree options');
     const { depth = 10, limit = MOST_OF_A_TREE } = options;
     assertInteger(depth, 'depth', 0);

@@ -1,5 +1,6 @@
 import { assertInteger, assertKnownKeys } from '../kernel/arguments.js';
 import type { Clock } from '../kernel/clock.js';
+import type { Complete } from '../kernel/complete.js';
 import { type EchoError, EchoTimeoutError } from '../kernel/errors.js';
 import { isJobId, readId } from '../kernel/id.js';
 import type { Keyspace, QueueKeys } from '../kernel/keyspace.js';
@@ -12,13 +13,13 @@ import type { Metronome } from './metronome.js';
 /** Limits are in milliseconds; `Infinity` is none. */
 export interface HealthOptions {
   /** Time for the server's answer. Default 1 s. */
-  timeoutMs?: number;
+  timeoutMs?: number | undefined;
   /** How far promoting and reaping may be behind. Default 15 s: leadership of a dead process is taken over within 13 s. */
-  maxLateMs?: number;
+  maxLateMs?: number | undefined;
   /** How long a claim may be due while a job is pending and a slot free, or a beat while nobody leads. Default 10 s. */
-  stuckAfterMs?: number;
+  stuckAfterMs?: number | undefined;
   /** How long the next job may have waited, counted from its minting. Default: as long as it takes. */
-  maxWaitingMs?: number;
+  maxWaitingMs?: number | undefined;
 }
 
 /** A queue that this process consumes. Of a queue that the server tells nothing about, only `ok` and `reasons` are there. */
@@ -32,7 +33,7 @@ export interface QueueHealth {
   /** Nothing is claimed here: the queue is paused for everybody, or its consumer in this process. */
   paused?: boolean;
   /** Age of the next job to be claimed, from its minting: delays and retries count. Undefined when nothing is pending. */
-  waitingMs?: number;
+  waitingMs?: number | undefined;
   /** How long the earliest run-at or lease deadline is over; 0 when nothing is due. */
   lateMs?: number;
   /** A job is pending, a slot is free, nothing is paused, and no claim of this process has been answered for too long. */
@@ -68,7 +69,7 @@ export interface HealthParts {
   beatOwedSince(queue: string): number | undefined;
 }
 
-type Limits = Required<HealthOptions>;
+type Limits = Complete<HealthOptions>;
 
 const DEFAULTS: Limits = {
   timeoutMs: 1000,

@@ -27,16 +27,16 @@ export type NameFor<Of extends string | Queue> = Of extends Queue ? keyof Inputs
 /** What enqueue takes behind the name: data that may be undefined may be left out. */
 export type DataArguments<Of extends string | Queue, Name extends string, Options = EnqueueOptions> =
   undefined extends DataFor<InputsOf<Of>, Name>
-    ? [data?: DataFor<InputsOf<Of>, Name>, opts?: Options]
-    : [data: DataFor<InputsOf<Of>, Name>, opts?: Options];
+    ? [data?: DataFor<InputsOf<Of>, Name>, opts?: Options | undefined]
+    : [data: DataFor<InputsOf<Of>, Name>, opts?: Options | undefined];
 
 /** One of many jobs to enqueue, its data that of its name. */
 export type EntryFor<Of extends string | Queue> = EntryNamed<InputsOf<Of>>;
 
 type EntryNamed<Inputs> = {
   [N in keyof Inputs & string]: undefined extends Inputs[N]
-    ? { name: N; data?: Inputs[N]; opts?: EnqueueOptions }
-    : { name: N; data: Inputs[N]; opts?: EnqueueOptions };
+    ? { name: N; data?: Inputs[N]; opts?: EnqueueOptions | undefined }
+    : { name: N; data: Inputs[N]; opts?: EnqueueOptions | undefined };
 }[keyof Inputs & string];
 
 /** Under a name that may be one or the other, only data that does for both: an intersection, not `Inputs[Name]`. */

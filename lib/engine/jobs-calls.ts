@@ -22,11 +22,11 @@ export interface ClaimedJob {
 export interface EnqueueEntry {
   name: string;
   data?: unknown;
-  opts?: EnqueueOptions;
+  opts?: EnqueueOptions | undefined;
 }
 
 /** A job that runs when all jobs of a bulk have settled; in their queue, if it names none. It has no delay. */
-export type BulkCallback<Of extends string | Queue = string> = EntryFor<Of> & { queue?: Of };
+export type BulkCallback<Of extends string | Queue = string> = EntryFor<Of> & { queue?: Of | undefined };
 
 /** A bulk with a callback that has landed, or will under it. */
 export interface BulkWithCallback {
@@ -47,19 +47,19 @@ export interface Page {
 /** Which of many jobs are meant: by default all. */
 export interface Matching {
   /** Those of this name. */
-  name?: string;
+  name?: string | undefined;
   /** Those of which it answers true, among those of the name. Called once a job, and not awaited. */
-  filter?: (job: JobView) => boolean;
+  filter?: ((job: JobView) => boolean) | undefined;
   /** At most so many, 1 or more. Default no limit. */
-  limit?: number;
+  limit?: number | undefined;
 }
 
 /** Options of enqueueAndWait. */
 export interface WaitingOptions extends EnqueueOptions {
   /** Time to wait for the end; `Infinity` is no limit. Default 30 s. */
-  timeoutMs?: number;
+  timeoutMs?: number | undefined;
   /** Time the handler may take: what `enqueue` calls `timeoutMs`. */
-  handlerTimeoutMs?: number;
+  handlerTimeoutMs?: number | undefined;
 }
 
 const WAIT_MS = 30_000;

@@ -18,7 +18,7 @@ export abstract class JobsHeld extends JobsLooking {
    * Takes up to `count` jobs (1 to 500, default 1) for `leaseMs`; an empty array when nothing is claimable. Of large jobs fewer come
    * at a time: up to seven, and more only while their payloads are less than 4 MB together.
    */
-  async claim(queue: string | Queue, options: { leaseMs: number; count?: number }): Promise<ClaimedJob[]> {
+  async claim(queue: string | Queue, options: { leaseMs: number; count?: number | undefined }): Promise<ClaimedJob[]> {
     const keys = this.keys(queue);
     assertKnownKeys(options, KNOWN.claim, 'claim options');
     const { leaseMs, count = 1 } = options;
@@ -37,7 +37,7 @@ export abstract class JobsHeld extends JobsLooking {
     queue: string | Queue,
     id: string,
     token: string,
-    options: { result?: unknown; keepMs?: number } = {},
+    options: { result?: unknown; keepMs?: number | undefined } = {},
   ): Promise<Outcome> {
     const keys = this.claimed(queue, id, token);
     assertKnownKeys(options, KNOWN.complete, 'complete options');
@@ -57,7 +57,7 @@ export abstract class JobsHeld extends JobsLooking {
     queue: string | Queue,
     id: string,
     token: string,
-    options: { maxAttempts: number; delayMs?: number; error?: unknown },
+    options: { maxAttempts: number; delayMs?: number | undefined | undefined; error?: unknown },
   ): Promise<RetryOutcome> {
     const keys = this.claimed(queue, id, token);
     assertKnownKeys(options, KNOWN.retry, 'retry options');
@@ -79,7 +79,7 @@ export abstract class JobsHeld extends JobsLooking {
     queue: string | Queue,
     id: string,
     token: string,
-    options: { delayMs?: number } = {},
+    options: { delayMs?: number | undefined } = {},
   ): Promise<Outcome> {
     const keys = this.claimed(queue, id, token);
     assertKnownKeys(options, KNOWN.release, 'release options');

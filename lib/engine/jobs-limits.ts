@@ -9,9 +9,9 @@ import { type StandingRate, standingRate } from './lane-settings.js';
 /** What holds back a whole queue, in all processes together. What is left out stays as it is; null takes it back. */
 export interface QueueLimitSettings {
   /** Jobs that are claimed and not settled at a time, from 1. */
-  concurrency?: number | null;
+  concurrency?: number | null | undefined;
   /** Jobs that are claimed in a time. */
-  rate?: Rate | null;
+  rate?: Rate | null | undefined;
 }
 
 /** Undefined where nothing is set. */

@@ -50,7 +50,7 @@ export abstract class JobsLooking extends JobsBase {
   async list(
     queue: string | Queue,
     state: ListableState,
-    options: { offset?: number; limit?: number; lane?: Lane | null } = {},
+    options: { offset?: number | undefined; limit?: number | undefined; lane?: Lane | null | undefined } = {},
   ): Promise<Page> {
     const keys = this.keys(queue);
     assertKnownKeys(options, KNOWN.list, 'list options');
@@ -77,7 +77,10 @@ export abstract class JobsLooking extends JobsBase {
    * behind the entry `after`, by default from the oldest that is kept. A page of large results may be shorter. When the server no
    * longer knows `after`, because it was flushed or has lost the stream, it begins anew and says `restarted`.
    */
-  async completions(queue: string | Queue, options: { after?: string; limit?: number } = {}): Promise<CompletionPage> {
+  async completions(
+    queue: string | Queue,
+    options: { after?: string | undefined; limit?: number | undefined } = {},
+  ): Promise<CompletionPage> {
     const keys = this.keys(queue);
     assertKnownKeys(options, KNOWN.completions, 'completions options');
     const after = readAfter(options.after);

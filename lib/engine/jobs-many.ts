@@ -22,7 +22,7 @@ export abstract class JobsMany extends JobsChanging {
    * for its children. Parents are told as by `remove`. What lands meanwhile may go as well, and does not keep it from ending.
    * Answers how many went.
    */
-  async drain(queue: string | Queue, options: { scheduled?: boolean } = {}): Promise<number> {
+  async drain(queue: string | Queue, options: { scheduled?: boolean | undefined } = {}): Promise<number> {
     assertKnownKeys(options, KNOWN.drain, 'drain options');
     const { scheduled = false } = options;
     assertBoolean(scheduled, 'scheduled', EchoArgumentError);
@@ -68,7 +68,10 @@ export abstract class JobsMany extends JobsChanging {
    * Answers how many went back.
    * @throws what the filter throws; what went back before has gone back
    */
-  async reprocessMany(queue: string | Queue, options: Matching & { fresh?: boolean } = {}): Promise<number> {
+  async reprocessMany(
+    queue: string | Queue,
+    options: Matching & { fresh?: boolean | undefined } = {},
+  ): Promise<number> {
     assertKnownKeys(options, KNOWN.reprocessMany, 'reprocessMany options');
     const { fresh = false } = options;
     assertBoolean(fresh, 'fresh', EchoArgumentError);

@@ -16,7 +16,7 @@ const MOST_PER_SWEEP = 1000;
 /** To change what becomes of jobs that are there, and of whole queues. */
 export abstract class JobsUpkeep extends JobsMany {
   /** Moves jobs whose time has come to pending. Consumers do this by themselves. */
-  async promote(queue: string | Queue, options: { limit?: number } = {}): Promise<wire.Promoted> {
+  async promote(queue: string | Queue, options: { limit?: number | undefined } = {}): Promise<wire.Promoted> {
     assertKnownKeys(options, KNOWN.promote, 'promote options');
     const { limit = 1000 } = options;
     assertInteger(limit, 'limit', 1, 1000);
@@ -24,7 +24,10 @@ export abstract class JobsUpkeep extends JobsMany {
   }
 
   /** Takes back jobs whose lease has lapsed. Consumers do this by themselves. */
-  async reap(queue: string | Queue, options: { limit?: number; maxStalls?: number } = {}): Promise<wire.Reaped> {
+  async reap(
+    queue: string | Queue,
+    options: { limit?: number | undefined; maxStalls?: number | undefined } = {},
+  ): Promise<wire.Reaped> {
     assertKnownKeys(options, KNOWN.reap, 'reap options');
     const { limit = 1000, maxStalls = 2 } = options;
     assertInteger(limit, 'limit', 1, 1000);
@@ -41,7 +44,7 @@ export abstract class JobsUpkeep extends JobsMany {
   }
 
   /** Puts a dead job back to pending. With `fresh` the attempts so far no longer count against the cap. */
-  async reprocess(queue: string | Queue, id: string, options: { fresh?: boolean } = {}): Promise<Outcome> {
+  async reprocess(queue: string | Queue, id: string, options: { fresh?: boolean | undefined } = {}): Promise<Outcome> {
     assertKnownKeys(options, KNOWN.reprocess, 'reprocess options');
     assertJobId(id);
     const { fresh = false } = options;
@@ -55,7 +58,7 @@ export abstract class JobsUpkeep extends JobsMany {
    * Removes a job that nobody is running. A parent with outstanding children goes only with its `tree`: all its descendants in
    * bounded steps, leaves first; those that run are left to end as any job.
    */
-  async remove(queue: string | Queue, id: string, options: { tree?: boolean } = {}): Promise<Outcome> {
+  async remove(queue: string | Queue, id: string, options: { tree?: boolean | undefined } = {}): Promise<Outcome> {
     const { keys, tree } = this.felled(queue, id, options, 'remove options');
     const outcome = await this.felling(wire.remove, keys, id, tree, 'ok');
     return outcome === 'runs_on' || outcome === 'children_first' ? 'wrong_state' : outcome;
@@ -65,7 +68,11 @@ export abstract class JobsUpkeep extends JobsMany {
    * Removes a job that has not started; asks a running one to stop, which fires its handler's signal. A parent that waits is
    * cancelled only with its `tree`, all its descendants with it.
    */
-  async cancel(queue: string | Queue, id: string, options: { tree?: boolean } = {}): Promise<CancelOutcome> {
+  async cancel(
+    queue: string | Queue,
+    id: string,
+    options: { tree?: boolean | undefined } = {},
+  ): Promise<CancelOutcome> {
     const { keys, tree } = this.felled(queue, id, options, 'cancel options');
     const outcome = await this.felling(wire.cancel, keys, id, tree, 'removed');
     return outcome === 'children_first' ? 'wrong_state' : outcome;
@@ -75,7 +82,7 @@ export abstract class JobsUpkeep extends JobsMany {
   async reschedule(
     queue: string | Queue,
     id: string,
-    options: { delayMs?: number; runAt?: Date | number },
+    options: { delayMs?: number | undefined; runAt?: Date | number | undefined },
   ): Promise<Outcome> {
     assertJobId(id);
     assertKnownKeys(options, KNOWN.reschedule, 'reschedule options');
@@ -116,7 +123,7 @@ export abstract class JobsUpkeep extends JobsMany {
    * Removes the queue with everything in it, in bounded steps; it is paused from the first. With running jobs only under
    * `force`. Answers how many jobs went. @throws EchoStateError when jobs are running
    */
-  async obliterate(queue: string | Queue, options: { force?: boolean } = {}): Promise<number> {
+  async obliterate(queue: string | Queue, options: { force?: boolean | undefined } = {}): Promise<number> {
     assertKnownKeys(options, KNOWN.obliterate, 'obliterate options');
     const { force = false } = options;
     assertBoolean(force, 'force', EchoArgumentError);
@@ -136,7 +143,7 @@ export abstract class JobsUpkeep extends JobsMany {
     return removed;
   }
 
-  private felled(queue: string | Queue, id: string, options: { tree?: boolean }, what: string) {
+  private felled(queue: string | Queue, id: string, options: { tree?: boolean | undefined }, what: string) {
     assertJobId(id);
     assertKnownKeys(options, KNOWN.tree, what);
     const { tree = false } = options;

@@ -119,7 +119,7 @@ export class Jobs extends JobsLimits {
    * Waits for a job to end, and resolves with its result; also for one that has ended already, as long as it is kept.
    * @throws EchoJobError when it dies, or is removed; EchoTimeoutError after `timeoutMs` (default 30 s; it goes on then)
    */
-  async wait(queue: string | Queue, id: string, options: { timeoutMs?: number } = {}): Promise<unknown> {
+  async wait(queue: string | Queue, id: string, options: { timeoutMs?: number | undefined } = {}): Promise<unknown> {
     assertKnownKeys(options, KNOWN.wait, 'wait options');
     assertJobId(id);
     return this.parts.waits.end(this.keys(queue), id, waitMs(options.timeoutMs));

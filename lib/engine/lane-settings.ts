@@ -12,19 +12,19 @@ import type { LaneStanding, Row } from '../wire/transitions/index.js';
  */
 export interface LaneSettings {
   /** Of the claims it gets so much more or less than others, 0.1 to 100. Default 1. */
-  weight?: number | null;
+  weight?: number | null | undefined;
   /**
    * Jobs of the lane that are claimed and not settled at a time, in all processes, from 1; `Infinity`: as many as
    * there are.
    */
-  cap?: number | null;
+  cap?: number | null | undefined;
   /** Jobs of the lane that are claimed in a time; false: as many as there are. */
-  rate?: Rate | false | null;
+  rate?: Rate | false | null | undefined;
   /**
    * Jobs that may wait in the lane, from 1: enqueue is then refused with an EchoLaneFullError. `Infinity`: as many as
    * there are.
    */
-  maxWaiting?: number | null;
+  maxWaiting?: number | null | undefined;
 }
 
 /** Of jobs that stand for many lanes, or for none: a group, and the jobs without a lane. */
@@ -101,8 +101,8 @@ export function laneSettings(settings: LaneSettings, what: string): string[] {
 /** The same where there is a weight only; `why` there is. @throws EchoArgumentError */
 export function weightSettings(settings: WeightSetting, what: string, why: string): string[] {
   assertKnownKeys(settings, SETTINGS, what);
-  const other = Object.keys(settings).find((name) => !WEIGHT.has(name));
-  if (other !== undefined) throw new EchoArgumentError(`${what}: there is no ${other}: ${why}`);
+  const other = Object.entries(settings).find(([name, value]) => value !== undefined && !WEIGHT.has(name));
+  if (other !== undefined) throw new EchoArgumentError(`${what}: there is no ${other[0]}: ${why}`);
   return given(weightOf((settings as WeightSetting).weight), what);
 }
 

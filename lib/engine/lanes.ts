@@ -120,7 +120,10 @@ export class Lanes {
   }
 
   /** A page of the lanes and groups, those with most jobs waiting first: 1 to 1,000, default 100, from `offset`. */
-  async list(queue: string | Queue, options: { offset?: number; limit?: number } = {}): Promise<LanePage> {
+  async list(
+    queue: string | Queue,
+    options: { offset?: number | undefined; limit?: number | undefined } = {},
+  ): Promise<LanePage> {
     const keys = this.keys(queue);
     assertKnownKeys(options, LIST_OPTIONS, 'list options');
     const { offset = 0, limit = 100 } = options;

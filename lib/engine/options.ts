@@ -1,6 +1,7 @@
 import { assertKnownKeys, assertOption, show } from '../kernel/arguments.js';
 import { type Clock, systemClock } from '../kernel/clock.js';
 import { type Codec, jsonCodec } from '../kernel/codec.js';
+import type { Complete } from '../kernel/complete.js';
 import { EchoConfigError, type EchoError } from '../kernel/errors.js';
 import { assertPrefix, DEFAULT_PREFIX } from '../kernel/keyspace.js';
 import type { ConnectionSource } from '../wire/client-factory.js';
@@ -10,42 +11,42 @@ export interface EchoMqOptions {
   /** A `redis://` or `rediss://` URL, client options (also Sentinel), `{ cluster: [...] }`, or a client to copy. */
   connection: ConnectionSource;
   /** What every key begins with, 1 to 64 of `[A-Za-z0-9_.:-]`. Default `emq`. */
-  prefix?: string;
+  prefix?: string | undefined;
   /** Generation of the wire: 6, or 4 for keys shared with older clients. Default 6. */
-  wire?: Wire;
+  wire?: Wire | undefined;
   /** Time for the first connection. Default 10 s. */
-  connectTimeoutMs?: number;
+  connectTimeoutMs?: number | undefined;
   /**
    * When the server cannot be reached at the start: 'fail' goes on trying for `connectTimeoutMs` and then gives up; 'wait'
    * starts all the same and joins when the server is there. What the server refuses for good fails the start either way.
    * Default 'fail'.
    */
-  onBoot?: 'fail' | 'wait';
+  onBoot?: 'fail' | 'wait' | undefined;
   /** Time for the answer to a call; then it rejects with a retryable EchoTimeoutError. Default 5 s. */
-  requestTimeoutMs?: number;
+  requestTimeoutMs?: number | undefined;
   /** The same for enqueue. `Infinity` buffers jobs until the server is back. Default `requestTimeoutMs`. */
-  enqueueTimeoutMs?: number;
+  enqueueTimeoutMs?: number | undefined;
   /** Jobs that may wait while the server cannot be reached; more are refused at once. Default 100,000. */
-  enqueueBufferLimit?: number;
+  enqueueBufferLimit?: number | undefined;
   /**
    * Largest payload, result and progress; a handler whose result is larger, kept or not, fails its attempt. Default
    * 10 MiB.
    */
-  maxPayloadBytes?: number;
+  maxPayloadBytes?: number | undefined;
   /** How jobs become bytes. Default JSON. */
-  codec?: Codec;
+  codec?: Codec | undefined;
   /**
    * Told of trouble nobody asked about: a lost connection, a refused renewal, a listener that threw. The same words are
    * repeated at most every 30 s. Default: a process warning.
    */
-  onError?: (error: EchoError) => void;
+  onError?: ((error: EchoError) => void) | undefined;
   /** Told when the server is reached again after a loss, or after a first attempt that failed. Default: nothing. */
-  onReconnected?: (awayMs: number) => void;
+  onReconnected?: ((awayMs: number) => void) | undefined;
   /** @internal */
-  clock?: Clock;
+  clock?: Clock | undefined;
 }
 
-export type EchoMqSettings = Required<EchoMqOptions>;
+export type EchoMqSettings = Complete<EchoMqOptions>;
 
 const DEFAULTS = {
   prefix: DEFAULT_PREFIX,
@@ -72,7 +73,7 @@ export function echoMqSettings(options: EchoMqOptions): EchoMqSettings {
   }
   const given = Object.fromEntries(
     Object.entries(options).filter(([, value]) => value !== undefined),
-  ) as unknown as EchoMqOptions;
+  ) as Partial<EchoMqSettings> & Pick<EchoMqSettings, 'connection'>;
   const merged = { ...DEFAULTS, ...given };
   const settings: EchoMqSettings = { ...merged, enqueueTimeoutMs: merged.enqueueTimeoutMs ?? merged.requestTimeoutMs };
   assertPrefix(settings.prefix);

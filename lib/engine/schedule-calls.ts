@@ -1,5 +1,6 @@
 import { assertKnownKeys } from '../kernel/arguments.js';
 import { type TravellingOptions, travellingOptions } from '../kernel/codec.js';
+import type { Complete } from '../kernel/complete.js';
 import { type Lane, laneOf } from '../kernel/lane.js';
 import { NEVER } from '../kernel/schedule-slots.js';
 import {
@@ -27,7 +28,7 @@ export interface ScheduleDeclaration {
   /** Of the jobs it lands. */
   name: string;
   data?: unknown;
-  options?: ScheduleOptions;
+  options?: ScheduleOptions | undefined;
 }
 
 export interface DeclaredSchedule {
@@ -91,7 +92,7 @@ const OPTIONS = new Set([
 ]);
 
 /** @throws EchoArgumentError naming the option */
-export function checkedOptions(options: ScheduleOptions = {}): { rules: Required<ScheduleRules>; landing: Landing } {
+export function checkedOptions(options: ScheduleOptions = {}): { rules: Complete<ScheduleRules>; landing: Landing } {
   assertKnownKeys(options, OPTIONS, 'schedule options');
   const { catchUp, overlap, ...landing } = options as ScheduleOptions;
   return { rules: checkedRules({ catchUp, overlap }), landing: landingOf(landing) };

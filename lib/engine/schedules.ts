@@ -30,7 +30,10 @@ export class Schedules extends SchedulesDeclaring {
   }
 
   /** A page of schedules, the next to fire first, paused ones last: 1 to 1,000, default 100, from `offset`. */
-  async list(queue: string | Queue, options: { offset?: number; limit?: number } = {}): Promise<SchedulePage> {
+  async list(
+    queue: string | Queue,
+    options: { offset?: number | undefined; limit?: number | undefined } = {},
+  ): Promise<SchedulePage> {
     const keys = this.keys(queue);
     assertKnownKeys(options, LIST_OPTIONS, 'list options');
     const { offset = 0, limit = 100 } = options;

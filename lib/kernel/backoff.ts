@@ -5,15 +5,15 @@ import { EchoArgumentError } from './errors.js';
 export interface FixedBackoff {
   type: 'fixed';
   delayMs: number;
-  jitter?: number;
+  jitter?: number | undefined;
 }
 
 /** Doubles the wait with every failure, up to `maxMs` (default one hour). */
 export interface ExponentialBackoff {
   type: 'exponential';
   delayMs: number;
-  maxMs?: number;
-  jitter?: number;
+  maxMs?: number | undefined;
+  jitter?: number | undefined;
 }
 
 /** A wait that can travel with a job. */

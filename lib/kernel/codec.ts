@@ -4,14 +4,14 @@ import { EchoArgumentError } from './errors.js';
 /** Per-job options that travel inside the payload; the server has no need of them. */
 export interface TravellingOptions {
   /** Failed attempts before the job is buried. */
-  attempts?: number;
-  backoff?: JobBackoff;
-  timeoutMs?: number;
-  keepMs?: number;
+  attempts?: number | undefined;
+  backoff?: JobBackoff | undefined;
+  timeoutMs?: number | undefined;
+  keepMs?: number | undefined;
   /** Of a job that a repeating schedule has landed: the schedule's key ... */
-  schedule?: string;
+  schedule?: string | undefined;
   /** ... and the slot it stands for, milliseconds since 1970; absent when it was run by hand. */
-  slot?: number;
+  slot?: number | undefined;
 }
 
 /** What a payload says to a consumer. */
@@ -34,7 +34,7 @@ export interface Codec {
   /** A handler's return value. */
   encodeResult(result: unknown): string | Buffer;
   /** Reads a result back, for parents and those who wait for it. Absent: they get the bytes. */
-  decodeResult?(result: Buffer): unknown;
+  decodeResult?: ((result: Buffer) => unknown) | undefined;
 }
 
 const OPENING_BRACE = 0x7b;

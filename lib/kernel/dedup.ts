@@ -16,9 +16,9 @@ export interface Dedup {
   /** 1 to 200 bytes of UTF-8 without control characters: what users elsewhere call "my own job id". */
   key: string;
   /** Default `until-settled`. */
-  mode?: DedupMode;
+  mode?: DedupMode | undefined;
   /** Milliseconds from 1; `throttle` and `debounce` need it. */
-  ttlMs?: number;
+  ttlMs?: number | undefined;
 }
 
 const KNOWN = new Set(['key', 'mode', 'ttlMs']);

@@ -116,12 +116,12 @@ export class RateLimited extends Error {
    * `scope` is what is held back: the job's lane (default), or the queue; of a job without a lane always the queue.
    * @throws RangeError unless `ms` is a whole number of milliseconds, 1 to 2^53-1, and the options are `scope`, one of the two
    */
-  constructor(ms: number, options: { scope?: 'lane' | 'queue' } = {}) {
+  constructor(ms: number, options: { scope?: 'lane' | 'queue' | undefined } = {}) {
     super(`held back for ${show(ms)} ms`);
     this.name = 'RateLimited';
     if (!isDelay(ms) || ms === 0) throw new RangeError(`RateLimited takes whole milliseconds from 1, got ${show(ms)}`);
     assertKnownKeys(options, KNOWN, "RateLimited's options", RangeError);
-    const { scope = 'lane' } = options as { scope?: 'lane' | 'queue' };
+    const { scope = 'lane' } = options as { scope?: 'lane' | 'queue' | undefined };
     if (scope !== 'lane' && scope !== 'queue')
       throw new RangeError(`RateLimited holds back a 'lane' or a 'queue', got ${show(scope)}`);
     this.ms = ms;

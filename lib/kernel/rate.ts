@@ -11,7 +11,7 @@ export interface Rate {
   /** Milliseconds, from 1. */
   perMs: number;
   /** From 1. */
-  burst?: number;
+  burst?: number | undefined;
 }
 
 const KNOWN = new Set(['limit', 'perMs', 'burst']);

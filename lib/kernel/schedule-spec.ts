@@ -1,4 +1,5 @@
 import { assertInteger, assertKnownKeys, show } from './arguments.js';
+import type { Complete } from './complete.js';
 import { EchoArgumentError } from './errors.js';
 import { assertZone, cronSlots, cronText } from './schedule-cron.js';
 
@@ -7,7 +8,7 @@ export interface CronTimes {
   /** 5 fields (minute hour day month weekday), or 6 with the second first; also `@daily` and its like. */
   cron: string;
   /** IANA name of the time zone. Default `UTC`, never that of the machine. */
-  tz?: string;
+  tz?: string | undefined;
 }
 
 /** On a grid that is counted from 1970, and so the same for every process: with 3,600,000 on the hour. */
@@ -20,7 +21,7 @@ export interface IntervalTimes {
 export type ScheduleTimes = CronTimes | IntervalTimes;
 
 /** The same, checked, nothing left out. */
-export type FullTimes = Required<CronTimes> | IntervalTimes;
+export type FullTimes = Complete<CronTimes> | IntervalTimes;
 
 /**
  * What becomes of slots for which no process was there: `skip` lets them go, `one` makes up for the newest, an object for those
@@ -33,9 +34,9 @@ export type Overlap = 'allow' | 'skip';
 
 export interface ScheduleRules {
   /** Default `skip`. */
-  catchUp?: CatchUp;
+  catchUp?: CatchUp | undefined;
   /** Default `allow`. */
-  overlap?: Overlap;
+  overlap?: Overlap | undefined;
 }
 
 const SHORTEST_MS = 50;
@@ -67,7 +68,7 @@ export function checkedTimes(times: unknown): FullTimes {
 }
 
 /** @throws EchoArgumentError naming the option */
-export function checkedRules(rules: ScheduleRules): Required<ScheduleRules> {
+export function checkedRules(rules: ScheduleRules): Complete<ScheduleRules> {
   assertKnownKeys(rules, RULES_KEYS, "a schedule's rules");
   const { catchUp = 'skip', overlap = 'allow' } = rules as ScheduleRules;
   if (overlap !== 'allow' && overlap !== 'skip') {
@@ -89,7 +90,7 @@ export function timesText(times: FullTimes): string {
   return JSON.stringify('cron' in times ? { cron: times.cron, tz: times.tz } : { everyMs: times.everyMs });
 }
 
-export function rulesText({ catchUp, overlap }: Required<ScheduleRules>): string {
+export function rulesText({ catchUp, overlap }: Complete<ScheduleRules>): string {
   return JSON.stringify({ catchUp, overlap });
 }
 
@@ -98,7 +99,7 @@ export function readTimes(text: string): FullTimes | undefined {
   return read(text, checkedTimes);
 }
 
-export function readRules(text: string): Required<ScheduleRules> | undefined {
+export function readRules(text: string): Complete<ScheduleRules> | undefined {
   return read(text, checkedRules);
 }
 

@@ -10,10 +10,11 @@ export type PlainOf<Dto> = {
 };
 
 /** Those of ValidationPipe that say how to validate, not how to answer HTTP. */
-export type DtoSchemaOptions = Omit<
-  ValidationPipeOptions,
-  'exceptionFactory' | 'errorHttpStatusCode' | 'disableErrorMessages' | 'errorFormat' | 'expectedType'
->;
+export type DtoSchemaOptions = {
+  [Name in keyof ValidationPipeOptions as Exclude<Name, OfHttp>]?: ValidationPipeOptions[Name] | undefined;
+};
+
+type OfHttp = 'exceptionFactory' | 'errorHttpStatusCode' | 'disableErrorMessages' | 'errorFormat' | 'expectedType';
 
 /** What class-validator answers, as far as it is used here. */
 interface Refused {
@@ -37,7 +38,9 @@ export function dtoSchema<Dto extends object>(
   if (typeof type !== 'function' || [String, Boolean, Number, Array, Object, Buffer, Date].includes(type as never)) {
     throw new EchoArgumentError(`dtoSchema takes a class with class-validator decorators, got ${nameOf(type)}`);
   }
-  const pipe = new ValidationPipe({ transform: true, ...options, exceptionFactory: (errors) => new Refusal(errors) });
+  // To the pipe, and to class-validator, an undefined that is written out is not always the default.
+  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+  const pipe = new ValidationPipe({ transform: true, ...given, exceptionFactory: (errors) => new Refusal(errors) });
   const validate = async (value: unknown) => {
     // Nest 10 and 11 let an array, or nothing but a number, through a class that requires nothing.
     if (value !== undefined && !isRecord(value)) return { issues: [{ message: 'must be an object' }] };

@@ -5,7 +5,7 @@ import { EchoArgumentError } from '../kernel/errors.js';
 
 export interface EchoMqHealthIndicatorOptions extends HealthOptions {
   /** For `@nestjs/terminus` 10, which hears of trouble by a throw only. Default false: what 11 and 12 need. */
-  throwOnDown?: boolean;
+  throwOnDown?: boolean | undefined;
 }
 
 /** What `@nestjs/terminus` takes from an indicator: a status and what is known, under the key. */

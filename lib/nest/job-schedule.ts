@@ -16,7 +16,7 @@ export type JobSchedule<Data = unknown> = ScheduleTimes &
   ScheduleOptions &
   DataOfSchedule<Data> & {
     /** Names it in its queue. Default: the job's name. */
-    key?: string;
+    key?: string | undefined;
   };
 
 /** A method gets jobs together: `{ batch: { size, waitMs } }`, with a schedule beside it or without. */

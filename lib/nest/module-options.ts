@@ -9,20 +9,20 @@ export interface EchoMqModuleOptions extends EchoMqOptions {
    * For an app with several servers: `@InjectJobs(name)` injects this one's jobs, `@Processor(queue, { instance: name })` is
    * served from it. Without a name it is the one that `Jobs` injects. `forRootAsync` takes it beside the factory.
    */
-  name?: string;
+  name?: string | undefined;
   /** False: this process only enqueues; its processors are left alone. Default true. */
-  consume?: boolean;
+  consume?: boolean | undefined;
   /** False: consumers start when `Consumers.start()` is called, never before the app's bootstrap is over. Default true. */
-  autoStart?: boolean;
+  autoStart?: boolean | undefined;
   /** For every queue of this app; weaker than the options on processors. */
-  defaults?: ConsumerOptions;
+  defaults?: ConsumerOptions | undefined;
   /**
    * True: schedules that an earlier version of this app declared on its handlers, and this one does not, are removed at the start.
    * Default false: the log names them.
    */
-  pruneSchedules?: boolean;
+  pruneSchedules?: boolean | undefined;
   /** Options per queue, stronger than those on the processors: the way to set them from configuration. */
-  queues?: Record<string, ConsumerOptions>;
+  queues?: Record<string, ConsumerOptions> | undefined;
 }
 
 /** What `useClass` and `useExisting` name. */
@@ -31,17 +31,19 @@ export interface EchoMqOptionsFactory {
 }
 
 /** Exactly one of `useFactory`, `useClass` and `useExisting`. */
-export interface EchoMqModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
+export interface EchoMqModuleAsyncOptions {
+  /** Modules that export what `inject` names, or what the class needs. */
+  imports?: ModuleMetadata['imports'] | undefined;
   /** As in {@link EchoMqModuleOptions}; here, because tokens are made before options are computed. */
-  name?: string;
+  name?: string | undefined;
   // biome-ignore lint/suspicious/noExplicitAny: whatever `inject` names
-  useFactory?: (...args: any[]) => EchoMqModuleOptions | Promise<EchoMqModuleOptions>;
+  useFactory?: ((...args: any[]) => EchoMqModuleOptions | Promise<EchoMqModuleOptions>) | undefined;
   /** What the factory is called with. */
-  inject?: (InjectionToken | OptionalFactoryDependency)[];
+  inject?: (InjectionToken | OptionalFactoryDependency)[] | undefined;
   /** A class to be made here. */
-  useClass?: Type<EchoMqOptionsFactory>;
+  useClass?: Type<EchoMqOptionsFactory> | undefined;
   /** A provider that is there already. */
-  useExisting?: InjectionToken;
+  useExisting?: InjectionToken | undefined;
 }
 
 /** The engine's part of the options, and the module's own. */

@@ -17,7 +17,7 @@ export interface OnQueueEventMetadata {
 
 export interface OnQueueEventOptions {
   /** Which `EchoMqModule`, by the `name` of its forRoot. Default: that of the class's `@Processor`, else the one without a name. */
-  instance?: string;
+  instance?: string | undefined;
 }
 
 /** Takes methods only whose first parameter, where there is one, takes such events. */

@@ -8,13 +8,13 @@ import { PROCESSOR_METADATA } from './tokens.js';
 
 export interface ProcessorOptions extends ConsumerOptions {
   /** Which `EchoMqModule` serves it, by the `name` of its forRoot. Default: the one without a name. */
-  instance?: string;
+  instance?: string | undefined;
   /**
    * Chooses the lane of jobs that this app enqueues to the queue without one, also where it does not consume:
    * `(job) => job.data.tenant` answers a name, or `[group, lane]`, or nothing. Other apps do not know of it: a queue
    * that several enqueue to says it in `defineQueue`.
    */
-  lane?: LaneBy;
+  lane?: LaneBy | undefined;
 }
 
 export interface ProcessorMetadata {

@@ -8,7 +8,7 @@ import { RedisClient } from './clients/redis-client.js';
 /** A cluster, by some of its nodes. `options` are those of the client library. */
 export interface ClusterSource {
   cluster: ClusterNode[];
-  options?: ClusterOptions;
+  options?: ClusterOptions | undefined;
 }
 
 /**
@@ -17,11 +17,15 @@ export interface ClusterSource {
  */
 export type ConnectionSource = string | RedisOptions | ClusterSource | Redis | Cluster;
 
+/** As the constructors of the client library take it, where the compiler is exact about optional properties. */
+type RedisSettings = RedisOptions & { replyMapping?: NonNullable<RedisOptions['replyMapping']> };
+type ClusterSettings = ClusterOptions & { redisOptions?: RedisSettings };
+
 /**
  * What makes a client safe here: a command is sent once, fails when its socket does, and is never held back. Time limits
  * of the library would end only its own side of a command.
  */
-const OURS: RedisOptions = {
+const OURS: RedisSettings = {
   lazyConnect: true,
   retryStrategy: () => null,
   autoResendUnfulfilledCommands: false,
@@ -51,7 +55,7 @@ export function clientFactory(source: ConnectionSource): ClientFactory {
   }
   if ('cluster' in source) return fromClusterSource(source);
   refuseKeyPrefix(source);
-  return standalone((overrides) => new Redis({ ...source, ...overrides }));
+  return standalone((overrides) => new Redis({ ...source, ...overrides } as RedisSettings));
 }
 
 function fromUrl(url: string): ClientFactory {
@@ -68,7 +72,7 @@ function fromUrl(url: string): ClientFactory {
   return standalone((overrides) => new Redis(url, overrides));
 }
 
-function standalone(open: (overrides: RedisOptions) => Redis): ClientFactory {
+function standalone(open: (overrides: RedisSettings) => Redis): ClientFactory {
   return {
     cluster: false,
     make: (role) => new RedisClient(open({ ...OURS, connectionName: `echomq:${role}` }), role === 'commands'),
@@ -81,7 +85,7 @@ function fromClusterSource({ cluster, options = {} }: ClusterSource): ClientFact
   }
   refuseKeyPrefix(options);
   refuseKeyPrefix(options.redisOptions ?? {});
-  return clustered((overrides) => new Cluster(cluster, { ...options, ...overrides }), options);
+  return clustered((overrides) => new Cluster(cluster, { ...options, ...overrides } as ClusterSettings), options);
 }
 
 function fromClusterClient(client: Cluster): ClientFactory {
@@ -90,7 +94,7 @@ function fromClusterClient(client: Cluster): ClientFactory {
   return clustered((overrides) => client.duplicate([], overrides), client.options);
 }
 
-function clustered(open: (overrides: ClusterOptions) => Cluster, given: ClusterOptions): ClientFactory {
+function clustered(open: (overrides: ClusterSettings) => Cluster, given: ClusterOptions): ClientFactory {
   const { lazyConnect, retryStrategy, maxRetriesPerRequest, ...forNodes } = OURS;
   return {
     cluster: true,
@@ -103,7 +107,7 @@ function clustered(open: (overrides: ClusterOptions) => Cluster, given: ClusterO
           enableAutoPipelining: false,
           shardedSubscribers: true,
           redisOptions: { ...given.redisOptions, ...forNodes, connectionName: `echomq:${role}` },
-        } as ClusterOptions),
+        } as ClusterSettings),
       ),
   };
 }

@@ -11,7 +11,7 @@ export interface TreeJob {
   readonly fields: readonly string[];
   readonly children: readonly TreeJob[];
   /** Minted for this call: nobody else can have used the id, and so nobody need look whether it is taken. */
-  readonly fresh?: boolean;
+  readonly fresh?: boolean | undefined;
 }
 
 /** What one step may write: no step holds the server for long. */

@@ -14,7 +14,7 @@ export interface Audit {
   /** Of one that is over. */
   report?: Report;
   /** Why one failed. */
-  reason?: string;
+  reason?: string | undefined;
 }
 
 /** Starts audits and follows them. Their state is on the server, so any process may ask, and none has to live on. */

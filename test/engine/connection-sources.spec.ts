@@ -61,7 +61,7 @@ describe('a client that is passed in', () => {
     await expectInvariants(server.client(), 'q');
   });
 
-  it.each<[string, RedisOptions]>([
+  it.each<[string, RedisOptions & { replyMapping?: NonNullable<RedisOptions['replyMapping']> }]>([
     ['that speaks the second version of the protocol', { protocol: 2 }],
     ['that speaks the third', { protocol: 3 }],
     ['that wants the shapes of the third', { protocol: 3, replyMapping: 'resp3' }],

@@ -13,7 +13,7 @@ describe('the fault proxy', () => {
   let proxy: FaultProxy;
   const clients: Redis[] = [];
   /** A client through the proxy that never comes back by itself. */
-  const through = (url = proxy.url, options: RedisOptions = {}) => {
+  const through = (url = proxy.url, options: Omit<RedisOptions, 'replyMapping'> = {}) => {
     const client = new Redis(url, { retryStrategy: () => null, disconnectTimeout: 50, ...options });
     client.on('error', () => {});
     clients.push(client);

@@ -42,7 +42,12 @@ class Egg {
   constructor(@Inject(forwardRef(() => Chicken)) readonly chicken: unknown) {}
 }
 
-async function runOne(apps: Apps, providers: Parameters<typeof moduleOf>[0]['providers'], queue: string, name = 'x') {
+async function runOne(
+  apps: Apps,
+  providers: NonNullable<Parameters<typeof moduleOf>[0]['providers']>,
+  queue: string,
+  name = 'x',
+) {
   ran = [];
   const app = await apps.boot({ providers });
   await app.get(Jobs).enqueue(queue, name);

@@ -65,7 +65,7 @@ type Place = (database: Provider, echo: DynamicModule) => ModuleMetadata;
 const exporting = (database: Provider, imports: ModuleMetadata['imports'] = []) =>
   moduleOf({ providers: [database], exports: [Database], imports });
 
-const wrapped = (imports: ModuleMetadata['imports'], exports: ModuleMetadata['exports']) =>
+const wrapped = (imports: NonNullable<ModuleMetadata['imports']>, exports: NonNullable<ModuleMetadata['exports']>) =>
   moduleOf({ imports, exports });
 
 /** Where the database may live. */

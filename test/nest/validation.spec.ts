@@ -190,6 +190,12 @@ describe('the schema of a class', () => {
     expect(await validate(dtoSchema(Welcome, { transform: false }), plain)).toEqual({ value: plain });
   });
 
+  it('takes an option that is undefined for one that is left out', async () => {
+    class Bare {}
+    const given = { transform: undefined, forbidUnknownValues: undefined };
+    expect(await validate(dtoSchema(Bare, given), {})).toEqual({ value: expect.any(Bare) });
+  });
+
   it("takes the options of Nest's ValidationPipe", async () => {
     const data = { to: 'ada@example.com', role: 'admin' };
     const { value } = (await validate(dtoSchema(Welcome, { whitelist: true }), data)) as { value: Welcome };

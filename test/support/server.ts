@@ -17,7 +17,7 @@ export interface TestServer {
   /** The server as a process to kill, pause and restart. Throws where the tests were given a server by URL or container. */
   readonly process: RedisProcess;
   /** A plain client. It is closed after the test that opened it, or after the file when opened in a `beforeAll`. */
-  client(options?: RedisOptions): Redis;
+  client(options?: Omit<RedisOptions, 'replyMapping'>): Redis;
   /** Removes all data; loaded scripts stay. Runs before each test by itself. Use it, never FLUSHALL: the server may be shared. */
   flush(): Promise<void>;
 }

@@ -10,7 +10,7 @@ export interface NodeOptions {
   payload?: string;
   delay?: string;
   priority?: number;
-  policy?: string;
+  policy?: string | undefined;
   lane?: string | undefined;
   /** Its id was minted for the call: nobody looks whether it is taken. */
   fresh?: boolean;

@@ -15,9 +15,18 @@ const files: Example[] = readdirSync(join(ROOT, FOLDER))
 describe("the compiler, on a user's code,", () => {
   it('accepts what is right, and refuses each line that is marked as wrong', () => {
     expect(files.map(({ page }) => page)).toEqual(
-      ['batches', 'bus', 'consume', 'enqueue', 'flows', 'options', 'processors', 'queues', 'schedules'].map(
-        (name) => `${FOLDER}/${name}.ts`,
-      ),
+      [
+        'batches',
+        'bus',
+        'consume',
+        'enqueue',
+        'flows',
+        'options',
+        'processors',
+        'queues',
+        'schedules',
+        'undefined',
+      ].map((name) => `${FOLDER}/${name}.ts`),
     );
     expect(faultsOf(files)).toEqual([]);
   });

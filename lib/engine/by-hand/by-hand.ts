@@ -7,12 +7,11 @@ import { type Counts, counts } from '../../wire/transitions/index.js';
 import { type ConsumerOptions, consumerSettings } from '../consumer-options.js';
 import { Drafts } from '../drafts.js';
 import type { EnqueueOptions } from '../enqueue-options.js';
-import type { ChildrenReport } from '../flow-calls.js';
 import type { Handler } from '../handler.js';
 import type { Minting } from '../minting.js';
 import { type EnqueuedJob, enqueuedIn, type Run } from './enqueued.js';
 import { letTimePass } from './passing-time.js';
-import { performAlone } from './perform.js';
+import { type GivenChildren, performAlone } from './perform.js';
 import { QueueByHand, type QueueByHandParts } from './queue-by-hand.js';
 import { untilIdle } from './until-idle.js';
 
@@ -26,11 +25,11 @@ export interface ByHandParts extends Omit<QueueByHandParts, 'run' | 'relay'> {
 /** How a handler is performed. */
 export interface PerformOptions {
   /** Which attempt the handler is told it is, from 1. Default 1. */
-  attempt?: number;
+  attempt?: number | undefined;
   /** Options that the job comes with, as for enqueue: its own `timeoutMs` is obeyed. */
-  opts?: EnqueueOptions;
+  opts?: EnqueueOptions | undefined;
   /** What `job.children()` answers; what is left out is empty. */
-  children?: Partial<ChildrenReport>;
+  children?: GivenChildren | undefined;
 }
 
 const KNOWN_OPTIONS = new Set(['attempt', 'opts', 'children']);

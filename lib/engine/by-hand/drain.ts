@@ -1,16 +1,17 @@
+import type { Complete } from '../../kernel/complete.js';
 import { EchoStateError } from '../../kernel/errors.js';
 import type { ClaimedRow } from '../../wire/transitions/index.js';
 import type { QueueByHand, RunEnd } from './queue-by-hand.js';
 
 export interface DrainOptions {
   /** Also runs what waits for its time, as if it passed: the earliest first, retries and snoozes included. Default false. */
-  scheduled?: boolean;
+  scheduled?: boolean | undefined;
   /** Also runs what is enqueued or retried meanwhile, until nothing is left. False: what is there now, once. Default true. */
-  recursive?: boolean;
+  recursive?: boolean | undefined;
   /** Runs after which it gives up: jobs can put themselves back for ever. Default 1,000. */
-  limit?: number;
+  limit?: number | undefined;
   /** Throws what a handler threw, instead of counting on: the jobs behind it are put back. Default false. */
-  throwOnFailure?: boolean;
+  throwOnFailure?: boolean | undefined;
 }
 
 /** An attempt that failed. */
@@ -71,7 +72,7 @@ export class Drain {
 
   constructor(
     private readonly queues: readonly QueueByHand[],
-    private readonly options: Required<DrainOptions>,
+    private readonly options: Complete<DrainOptions>,
   ) {}
 
   /** @throws EchoStateError at the limit, or when the app is closing; under `throwOnFailure` what a handler threw */

@@ -19,19 +19,21 @@ export interface PerformParts {
   inScope<T>(act: () => T): T;
 }
 
+/** What a test says of a job's children. */
+export type GivenChildren = { [Part in keyof ChildrenReport]?: ChildrenReport[Part] | undefined };
+
 /** A job to be performed. */
 export interface Performance {
   readonly row: ClaimedRow;
   readonly settings: ConsumerSettings;
   /** What its handler is told of its children. */
-  readonly children: Partial<ChildrenReport> | undefined;
+  readonly children: GivenChildren | undefined;
 }
 
 /** Where the result stands in an envelope that goes through the codec and back. */
 const RESULT = 'result';
 
 const CHILDLESS = 'a performed job is not on the server and can be given no children: enqueue it, and drain';
-const NO_CHILDREN: ChildrenReport = { outstanding: 0, values: {}, ignored: {}, failed: {} };
 
 /**
  * Runs a job that the server does not have, as a consumer runs one it has claimed: read by the codec, under its time limit.
@@ -85,18 +87,19 @@ export async function performAlone(
   return codec.decode(Buffer.from(payload as string))?.data;
 }
 
-function reachOf(
-  { metronome, codec, maxPayloadBytes }: PerformParts,
-  children: Partial<ChildrenReport> | undefined,
-): JobReach {
+function reachOf({ metronome, codec, maxPayloadBytes }: PerformParts, children: GivenChildren | undefined): JobReach {
   const gatherings = new Gatherings(metronome, 1); // it comes alone
   return {
     gather: (job, batching) => gatherings.join(job, batching),
-    children: () => Promise.resolve({ ...NO_CHILDREN, ...children }),
+    children: () => Promise.resolve(reportOf(children)),
     addChildren: () => Promise.reject(new EchoStateError(CHILDLESS)),
     progress: (_job, value) => {
       encodedProgress(value, codec, maxPayloadBytes); // nobody is told, but what cannot be told is refused
       return Promise.resolve();
     },
   };
+}
+
+function reportOf({ outstanding = 0, values = {}, ignored = {}, failed = {} }: GivenChildren = {}): ChildrenReport {
+  return { outstanding, values, ignored, failed };
 }

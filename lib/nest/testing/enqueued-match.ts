@@ -10,27 +10,27 @@ import { matchesPartially } from './partial-match.js';
 export interface EnqueuedMatch {
   queue: string | Queue;
   /** The `EchoMqModule` of this name. Default: all of the app, each looked at. */
-  instance?: string;
-  name?: string;
+  instance?: string | undefined;
+  name?: string | undefined;
   /**
    * What the data holds: of objects only what is given is compared, at any depth, and arrays have the same length. Matchers
    * like `expect.any(String)` may stand anywhere. The data is as the codec brings it back; a Date may be given as it was.
    */
   data?: unknown;
   /** What of `attempts`, `backoff`, `timeoutMs` and `keepMs` came with the job; compared as `data` is. */
-  opts?: Partial<TravellingOptions>;
-  priority?: number;
+  opts?: Partial<TravellingOptions> | undefined;
+  priority?: number | undefined;
   /** Time from its enqueueing until it may run, within `toleranceMs`; 0 is a job that may run now. */
-  delayMs?: number;
+  delayMs?: number | undefined;
   /** When it may run, within `toleranceMs`; by the server's clock. */
-  runAt?: Date | number;
+  runAt?: Date | number | undefined;
   /** How far `delayMs` and `runAt` may be off. Default 1,000. */
-  toleranceMs?: number;
+  toleranceMs?: number | undefined;
 }
 
 /** The same with a number: exactly so many jobs match. Default: one or more. */
 export interface CountedMatch extends EnqueuedMatch {
-  count?: number;
+  count?: number | undefined;
 }
 
 const PARTS = ['queue', 'instance', 'name', 'data', 'opts', 'priority', 'delayMs', 'runAt', 'toleranceMs'];

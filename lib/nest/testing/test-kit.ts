@@ -14,27 +14,27 @@ import { performedHandler } from './performed-handler.js';
 
 /** Which queues are meant: by default all that the app's processors serve. */
 export interface KitScope {
-  queue?: string | Queue;
+  queue?: string | Queue | undefined;
   /** The `EchoMqModule` of this name. Default: all of the app. */
-  instance?: string;
+  instance?: string | undefined;
 }
 
 export interface KitDrainOptions extends KitScope, DrainOptions {}
 
 export interface KitIdleOptions extends KitScope {
   /** Then it gives up. Default 5 s. */
-  timeoutMs?: number;
+  timeoutMs?: number | undefined;
 }
 
 export interface KitPerformOptions extends PerformOptions {
   /** The `EchoMqModule` of this name. Default: that of the class, or the one that serves the queue. */
-  instance?: string;
+  instance?: string | undefined;
 }
 
 /** What `performJob` takes behind the name: data that may be undefined may be left out. */
 type PerformArguments<Data> = undefined extends Data
-  ? [data?: Data, options?: KitPerformOptions]
-  : [data: Data, options?: KitPerformOptions];
+  ? [data?: Data, options?: KitPerformOptions | undefined]
+  : [data: Data, options?: KitPerformOptions | undefined];
 
 const SCOPE = ['queue', 'instance'];
 const KNOWN = {
@@ -74,7 +74,7 @@ export class TestKit {
    * The queue's jobs that have not started: those pending in the order they would be claimed, behind them those that wait for
    * a time, earliest first.
    */
-  async enqueued(queue: string | Queue, options: { instance?: string } = {}): Promise<EnqueuedJob[]> {
+  async enqueued(queue: string | Queue, options: { instance?: string | undefined } = {}): Promise<EnqueuedJob[]> {
     assertKnownKeys(options, KNOWN.enqueued, 'enqueued options');
     return this.jobsIn(queueName(queue), options.instance);
   }
@@ -84,7 +84,7 @@ export class TestKit {
    * @throws EchoAssertionError that lists what is enqueued instead; EchoArgumentError for a part that makes no sense
    */
   assertEnqueued<Inputs>(
-    match: CountedMatch & { queue: Queue<Inputs, unknown>; name?: NamesOf<Inputs> },
+    match: CountedMatch & { queue: Queue<Inputs, unknown>; name?: NamesOf<Inputs> | undefined },
   ): Promise<EnqueuedJob[]>;
   assertEnqueued(match: CountedMatch & { queue: string }): Promise<EnqueuedJob[]>;
   async assertEnqueued(match: CountedMatch): Promise<EnqueuedJob[]> {
@@ -98,7 +98,7 @@ export class TestKit {
 
   /** @throws EchoAssertionError that lists the jobs that match and have not started, if there are any */
   refuteEnqueued<Inputs>(
-    match: EnqueuedMatch & { queue: Queue<Inputs, unknown>; name?: NamesOf<Inputs> },
+    match: EnqueuedMatch & { queue: Queue<Inputs, unknown>; name?: NamesOf<Inputs> | undefined },
   ): Promise<void>;
   refuteEnqueued(match: EnqueuedMatch & { queue: string }): Promise<void>;
   async refuteEnqueued(match: EnqueuedMatch): Promise<void> {

@@ -14,14 +14,14 @@ import { TestKit } from './test-kit.js';
 
 export interface EchoMqTestingModuleOptions {
   /** The server for all of the app's EchoMqModules. Default: their own. */
-  connection?: EchoMqOptions['connection'];
+  connection?: EchoMqOptions['connection'] | undefined;
   /**
    * What every key of this test begins with; all of it is removed when the app closes. Put before the app's own prefix, if it
    * has one. Default `test-` and eight random characters: no two tests meet.
    */
-  prefix?: string;
+  prefix?: string | undefined;
   /** True: consumers run by themselves, as in production. Default false: jobs run when the {@link TestKit} runs them. */
-  autoStart?: boolean;
+  autoStart?: boolean | undefined;
 }
 
 const KNOWN = new Set(['connection', 'prefix', 'autoStart']);

@@ -96,7 +96,11 @@ describe('the types of the public surface', () => {
     const enqueueMany = (jobs: Jobs, queue: string, entries: readonly EnqueueEntry[]) =>
       jobs.enqueueMany(queue, entries);
     expectTypeOf(enqueueMany).returns.resolves.toEqualTypeOf<EnqueueResult[]>();
-    expectTypeOf<EnqueueEntry>().toEqualTypeOf<{ name: string; data?: unknown; opts?: EnqueueOptions }>();
+    expectTypeOf<EnqueueEntry>().toEqualTypeOf<{
+      name: string;
+      data?: unknown;
+      opts?: EnqueueOptions | undefined;
+    }>();
     expectTypeOf<Jobs['mintId']>().returns.toBeString();
   });
 
@@ -104,7 +108,7 @@ describe('the types of the public surface', () => {
     type Settled<Name extends keyof Jobs> = Jobs[Name] extends (...args: never[]) => Promise<infer R> ? R : never;
     expectTypeOf<Settled<'claim'>>().toEqualTypeOf<ClaimedJob[]>();
     expectTypeOf<Parameters<Jobs['claim']>>().toEqualTypeOf<
-      [queue: string | Queue, options: { leaseMs: number; count?: number }]
+      [queue: string | Queue, options: { leaseMs: number; count?: number | undefined }]
     >();
     expectTypeOf<ClaimedJob>().toEqualTypeOf<{
       id: string;
@@ -122,7 +126,7 @@ describe('the types of the public surface', () => {
     expectTypeOf<Settled<'retry'>>().toEqualTypeOf<RetryOutcome>();
     expectTypeOf<Parameters<Jobs['retry']>[3]>().toEqualTypeOf<{
       maxAttempts: number;
-      delayMs?: number;
+      delayMs?: number | undefined;
       error?: unknown;
     }>();
     expectTypeOf<Settled<'release'>>().toEqualTypeOf<Outcome>();
@@ -181,7 +185,9 @@ describe('the types of the public surface', () => {
     expectTypeOf(listen).returns.toEqualTypeOf<Consumer>();
     // @ts-expect-error there is no such event
     (consumer: Consumer) => consumer.on('drained', () => undefined);
-    expectTypeOf<Consumer['settings']>().toEqualTypeOf<Readonly<Required<ConsumerOptions>>>();
+    expectTypeOf<Consumer['settings']>().toEqualTypeOf<{
+      readonly [Name in keyof ConsumerOptions]-?: Exclude<ConsumerOptions[Name], undefined>;
+    }>();
     expectTypeOf<ConsumerOptions['backoff']>().toEqualTypeOf<Backoff | undefined>();
   });
 
@@ -199,6 +205,6 @@ describe('the types of the public surface', () => {
     expectTypeOf<core.JobAborted['why']>().toEqualTypeOf<'timeout' | 'cancelled' | 'lease_lost' | 'shutdown'>();
     expectTypeOf(core.isJobId).guards.toBeString();
     expectTypeOf<ConstructorParameters<typeof core.Snooze>>().toEqualTypeOf<[ms: number]>();
-    expectTypeOf<ConstructorParameters<typeof core.Discard>>().toEqualTypeOf<[reason?: string]>();
+    expectTypeOf<ConstructorParameters<typeof core.Discard>>().toEqualTypeOf<[reason?: string | undefined]>();
   });
 });

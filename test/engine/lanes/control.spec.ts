@@ -56,7 +56,7 @@ describe('a lane', () => {
 
   it('of null stands for the jobs without one: they have a weight, and can be paused', async () => {
     const { jobs, lanes } = await stage.connect();
-    await lanes.configure('q', null, { weight: 3 });
+    await lanes.configure('q', null, { weight: 3, cap: undefined, rate: undefined, maxWaiting: undefined });
     await lanes.pause('q', null);
     await jobs.enqueue('q', 'plain');
     await jobs.enqueue('q', 'laned', undefined, { lane: 'a' });

@@ -85,6 +85,8 @@ describe('the kit and flows', () => {
     const { kit } = await boot();
     expect(await kit.performJob(Sums, 'sum')).toBe(0);
     expect(await kit.performJob(Sums, 'sum', null, { children: { values: { a: 1, b: 2 } } })).toBe(3);
+    const unsaid = { outstanding: undefined, values: undefined, ignored: undefined, failed: undefined };
+    expect(await kit.performJob(Sums, 'sum', null, { children: unsaid })).toBe(0);
     const error = await failure(kit.performJob(Sums, 'grow'));
     expect(error.message).toContain('a performed job is not on the server and can be given no children');
   });
