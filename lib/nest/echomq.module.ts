@@ -6,14 +6,20 @@ import { Jobs } from '../engine/jobs.js';
 import { Lanes } from '../engine/lanes.js';
 import { Schedules } from '../engine/schedules.js';
 import { EchoConfigError } from '../kernel/errors.js';
-import { asyncOptionProviders } from './async-options.js';
+import { assertAsyncOptions, asyncOptionProviders } from './async-options.js';
 import { Bus } from './bus.js';
 import { Consumers } from './consumers.js';
 import { EchoMqCoreModule } from './core.module.js';
 import { EchoMqFirstModule, EchoMqLastModule } from './edge.modules.js';
 import { EchoMqHealthIndicator } from './health-indicator.js';
 import { Lifecycle } from './lifecycle.js';
-import { assertInstanceName, type EchoMqModuleAsyncOptions, type EchoMqModuleOptions } from './module-options.js';
+import {
+  assertInstanceName,
+  type ComputedOptions,
+  type EchoMqModuleAsyncOptions,
+  type EchoMqModuleOptions,
+  type NamedBeside,
+} from './module-options.js';
 import {
   getBusToken,
   getConsumersToken,
@@ -50,8 +56,15 @@ export class EchoMqModule {
     return moduleOf(name, [{ provide: getEchoMqOptionsToken(name), useValue: options ?? null }]);
   }
 
-  /** @throws EchoConfigError unless exactly one of `useFactory`, `useClass` and `useExisting` is given */
-  static forRootAsync(options: EchoMqModuleAsyncOptions): DynamicModule {
+  /**
+   * What is computed has no `name`: it stands here, beside the factory.
+   * @throws EchoConfigError naming the option that is unknown or makes no sense, and unless exactly one of `useFactory`,
+   * `useClass` and `useExisting` is given
+   */
+  static forRootAsync<Answer extends ComputedOptions>(
+    options: EchoMqModuleAsyncOptions<Answer> & NamedBeside<Answer>,
+  ): DynamicModule {
+    assertAsyncOptions(options);
     const { name, imports } = options;
     return moduleOf(name, asyncOptionProviders(getEchoMqOptionsToken(name), options), imports);
   }

@@ -25,19 +25,22 @@ export interface EchoMqModuleOptions extends EchoMqOptions {
   queues?: Record<string, ConsumerOptions> | undefined;
 }
 
+/** What is computed: all but the name, which stands beside the factory. */
+export type ComputedOptions = Omit<EchoMqModuleOptions, 'name'>;
+
 /** What `useClass` and `useExisting` name. */
 export interface EchoMqOptionsFactory {
-  createEchoMqOptions(): EchoMqModuleOptions | Promise<EchoMqModuleOptions>;
+  createEchoMqOptions(): ComputedOptions | Promise<ComputedOptions>;
 }
 
 /** Exactly one of `useFactory`, `useClass` and `useExisting`. */
-export interface EchoMqModuleAsyncOptions {
+export interface EchoMqModuleAsyncOptions<Answer extends ComputedOptions = ComputedOptions> {
   /** Modules that export what `inject` names, or what the class needs. */
   imports?: ModuleMetadata['imports'] | undefined;
   /** As in {@link EchoMqModuleOptions}; here, because tokens are made before options are computed. */
   name?: string | undefined;
   // biome-ignore lint/suspicious/noExplicitAny: whatever `inject` names
-  useFactory?: ((...args: any[]) => EchoMqModuleOptions | Promise<EchoMqModuleOptions>) | undefined;
+  useFactory?: ((...args: any[]) => Answer | Promise<Answer>) | undefined;
   /** What the factory is called with. */
   inject?: (InjectionToken | OptionalFactoryDependency)[] | undefined;
   /** A class to be made here. */
@@ -45,6 +48,14 @@ export interface EchoMqModuleAsyncOptions {
   /** A provider that is there already. */
   useExisting?: InjectionToken | undefined;
 }
+
+/**
+ * Keeps the compiler from taking a factory whose answer surely has a name. One that may have it, as the whole of
+ * {@link EchoMqModuleOptions}, is looked at when it has answered.
+ */
+export type NamedBeside<Answer> = Answer extends { name: string }
+  ? { useFactory: "'name' stands beside useFactory, not in what it answers" }
+  : unknown;
 
 /** The engine's part of the options, and the module's own. */
 export interface SplitOptions {

@@ -5,6 +5,7 @@ import type { ScheduleDeclaration } from '../engine/schedule-calls.js';
 import { show } from '../kernel/arguments.js';
 import { EchoRegistrationError } from '../kernel/errors.js';
 import { isQueue, type Queue } from '../kernel/queue.js';
+import { circleHint, IMPORT_CIRCLE } from './import-circle.js';
 import { declarationOf, type JobBatch, type JobSchedule } from './job-schedule.js';
 import { ON_JOB_METADATA } from './tokens.js';
 
@@ -38,7 +39,7 @@ export type BatchHandlerDecorator<Data, Name extends string> = <Method extends (
 ) => void;
 
 /**
- * This method runs the jobs called `name`; without a name, those that no other method of the queue claims. It gets the
+ * This method runs the jobs called `name`; without an argument, those that no other method of the queue claims. It gets the
  * {@link Job}, or what `@JobData()`, `@JobRef()` and `@JobSignal()` on its parameters say. What it returns is the job's
  * result, of an Observable the last value; a throw fails the attempt, `throw new Discard()` buries the job, `throw new
  * Snooze(ms)` puts it back.
@@ -48,8 +49,11 @@ export type BatchHandlerDecorator<Data, Name extends string> = <Method extends (
  * a filter that returns completes it. The app's global ones do not act: they are written for requests.
  *
  * May stand more than once on a method, once per name.
+ * @throws EchoRegistrationError for a name that is undefined or empty
  */
-export function OnJob(name?: string): MethodDecorator;
+export function OnJob(name: string): MethodDecorator;
+/** The same for the jobs that no other method of the queue claims, whatever their names. */
+export function OnJob(): MethodDecorator;
 /**
  * The same, and such a job lands again and again: `@OnJob('digest', { cron: '0 8 * * *', tz: 'Europe/Berlin' })`. The schedule is
  * declared when the app has started, by every process that consumes; declared again as it is, its next run does not move.
@@ -97,6 +101,11 @@ export function OnJob(...given: unknown[]): MethodDecorator {
     const { name, definition = undefined } = isTyped
       ? declared(place, ...given)
       : { name: given[0] as string | undefined };
+    if (given.length > 0 && name === undefined) {
+      throw new EchoRegistrationError(
+        `@OnJob on ${place} got undefined for its name: ${IMPORT_CIRCLE} For every other name write @OnJob()`,
+      );
+    }
     const { batch, times } = optionsOf(place, isTyped ? given[2] : given[1]);
     if (name !== undefined && (typeof name !== 'string' || name === '')) {
       throw new EchoRegistrationError(
@@ -143,13 +152,14 @@ function optionsOf(place: string, given: unknown): { batch: BatchOptions | undef
 
 function declared(place: string, queue?: unknown, name?: unknown): { name: string; definition?: Queue } {
   if (!isQueue(queue)) {
-    const circle = queue === undefined ? '; do the file that defines it and this one import each other?' : '';
     throw new EchoRegistrationError(
-      `@OnJob on ${place}: the first of two arguments is a queue made by defineQueue(), got ${show(queue)}${circle}`,
+      `@OnJob on ${place}: the first of two arguments is a queue made by defineQueue(), got ${show(queue)}${circleHint(queue)}`,
     );
   }
   if (typeof name !== 'string' || (queue.schemas !== undefined && !Object.hasOwn(queue.schemas, name))) {
-    throw new EchoRegistrationError(`@OnJob on ${place}: queue '${queue.name}' declares no job ${show(name)}`);
+    throw new EchoRegistrationError(
+      `@OnJob on ${place}: queue '${queue.name}' declares no job ${show(name)}${circleHint(name)}`,
+    );
   }
   return { name, definition: queue };
 }

@@ -4,6 +4,7 @@ import { assertKnownKeys, show } from '../kernel/arguments.js';
 import { EchoRegistrationError } from '../kernel/errors.js';
 import { assertQueueName } from '../kernel/keyspace.js';
 import { type Queue, queueName } from '../kernel/queue.js';
+import { IMPORT_CIRCLE } from './import-circle.js';
 import { ON_QUEUE_EVENT_METADATA } from './tokens.js';
 
 export interface OnQueueEventMetadata {
@@ -81,9 +82,7 @@ function checked(place: string, given: readonly unknown[]): Omit<OnQueueEventMet
 
 function queueOf(place: string, given: unknown): string {
   if (given === undefined) {
-    throw new EchoRegistrationError(
-      `${place} got undefined for its queue: do the file that defines it and this one import each other?`,
-    );
+    throw new EchoRegistrationError(`${place} got undefined for its queue: ${IMPORT_CIRCLE}`);
   }
   try {
     const queue = queueName(given as string | Queue);

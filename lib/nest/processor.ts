@@ -4,6 +4,7 @@ import { show } from '../kernel/arguments.js';
 import { EchoRegistrationError } from '../kernel/errors.js';
 import type { LaneBy } from '../kernel/lane.js';
 import { isQueue, type Queue } from '../kernel/queue.js';
+import { IMPORT_CIRCLE } from './import-circle.js';
 import { PROCESSOR_METADATA } from './tokens.js';
 
 export interface ProcessorOptions extends ConsumerOptions {
@@ -51,9 +52,7 @@ export function Processor(queue: string | Queue, options: ProcessorOptions = {})
       throw new EchoRegistrationError(`${target.name} has two @Processor decorators; a class serves one queue`);
     }
     if (queue === undefined) {
-      throw new EchoRegistrationError(
-        `@Processor on ${target.name} got undefined for its queue: do the file that defines it and this one import each other?`,
-      );
+      throw new EchoRegistrationError(`@Processor on ${target.name} got undefined for its queue: ${IMPORT_CIRCLE}`);
     }
     Reflect.defineMetadata(PROCESSOR_METADATA, metadataOf(target.name, queue, options), target);
   };

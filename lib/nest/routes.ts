@@ -93,6 +93,9 @@ function checkQueue({ queue, type, module }: FoundProcessor): void {
   try {
     assertQueueName(queue);
   } catch (error) {
-    throw new EchoConfigError(`@Processor on ${type.name} in ${module}: ${(error as Error).message}`, error);
+    // In other libraries the name may be one of the options.
+    const isOptions = typeof queue === 'object' && queue !== null;
+    const hint = isOptions ? ". The queue's name comes first: @Processor('mail', options)" : '';
+    throw new EchoConfigError(`@Processor on ${type.name} in ${module}: ${(error as Error).message}${hint}`, error);
   }
 }

@@ -1,11 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
-import { Injectable } from '@nestjs/common';
+import { Injectable, type Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import {
   Consumers,
   EchoConfigError,
   EchoMq,
   EchoMqModule,
+  type EchoMqModuleAsyncOptions,
   type EchoMqModuleOptions,
   type EchoMqOptionsFactory,
   Flows,
@@ -192,9 +193,66 @@ describe('EchoMqModule', () => {
       expect((await refused({ useClass: Broken })).message).toContain('Broken.createEchoMqOptions() failed: no config');
     });
 
+    it('fails the boot with a name in the answer, and takes one that stands beside the factory as well', async () => {
+      const answer = (): EchoMqModuleOptions => ({ connection: NOWHERE, name: 'audit' });
+      const error = await refused({ useFactory: answer });
+      expect(error).toBeInstanceOf(EchoConfigError);
+      expect(error.message).toBe(
+        'EchoMqModule.forRootAsync: useFactory answered name "audit", too late for a name: ' +
+          "give it beside the factory, as in forRootAsync({ name: 'audit', useFactory })",
+      );
+      const other = await refused({ name: 'reports', useFactory: answer });
+      expect(other.message).toContain(`EchoMqModule.forRootAsync ('reports'): useFactory answered name "audit"`);
+      const named = EchoMqModule.forRootAsync({
+        name: 'audit',
+        useFactory: (): EchoMqModuleOptions => ({ connection: server.url, name: 'audit' }),
+      });
+      const app = await apps.boot({ imports: [named] }, null);
+      expect(app.get(getJobsToken('audit'))).toBeInstanceOf(Jobs);
+    });
+
+    it('names the class that makes no options', async () => {
+      class Unrelated {}
+      const message = 'Unrelated has no method createEchoMqOptions(), which answers the options';
+      const useClass = Unrelated as unknown as Type<EchoMqOptionsFactory>;
+      const error = await refused({ useClass });
+      expect(error).toBeInstanceOf(EchoConfigError);
+      expect(error.message).toBe(`EchoMqModule.forRootAsync: ${message}`);
+      const there = moduleOf({ providers: [Unrelated], exports: [Unrelated] }, 'UnrelatedModule');
+      expect((await refused({ imports: [there], useExisting: Unrelated })).message).toContain(message);
+    });
+
+    it('takes a class whose method is a property', async () => {
+      class Arrow implements EchoMqOptionsFactory {
+        createEchoMqOptions = () => ({ connection: server.url });
+      }
+      const app = await apps.boot({ imports: [EchoMqModule.forRootAsync({ useClass: Arrow })] }, null);
+      expect(app.get(Jobs)).toBeInstanceOf(Jobs);
+    });
+
     it('wants to know how, and only once', () => {
       expect(() => EchoMqModule.forRootAsync({})).toThrow('exactly one of useFactory, useClass and useExisting');
       expect(() => EchoMqModule.forRootAsync({ useFactory, useClass: Factory })).toThrow(EchoConfigError);
+    });
+
+    it.each<[unknown, string]>([
+      [undefined, "forRootAsync() needs options: { useFactory: () => ({ connection: 'redis://...' }) } at least"],
+      [null, 'forRootAsync() needs options'],
+      [
+        { useFactory, isGlobal: true },
+        "forRootAsync options: unknown option 'isGlobal'. Known are useFactory, inject,",
+      ],
+      [{ useFactory, nmae: 'audit' }, "forRootAsync options: unknown option 'nmae'"],
+      [{ useFactory, name: '' }, `option 'name' must be a string that is not empty, got ""`],
+      [{ useFactory: 5 }, "option 'useFactory' must be a function that answers the options, got 5"],
+      [{ useClass: 'Factory' }, `option 'useClass' must be a class with a method createEchoMqOptions(), got "Factory"`],
+      [{ useExisting: {} }, "option 'useExisting' must be the token of a provider with a method createEchoMqOptions()"],
+      [{ useFactory, inject: Config }, "option 'inject' must be an array of tokens, got function"],
+      [{ useFactory, imports: configured }, "option 'imports' must be an array of modules, got "],
+    ])('is refused as it is called with %p', (options, message) => {
+      const call = () => EchoMqModule.forRootAsync(options as EchoMqModuleAsyncOptions);
+      expect(call).toThrow(EchoConfigError);
+      expect(call).toThrow(message);
     });
   });
 

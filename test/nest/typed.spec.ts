@@ -193,7 +193,7 @@ describe('decorators refuse as they are read', () => {
     ['an import that is not there yet', undefined, 'welcome', /got undefined; do the file .* import each other/],
     ['a name that the schemas lack', Checked, 'welcom', /Some\.run: queue 'mail' declares no job "welcom"/],
     ['a name that every object has', Checked, 'toString', /declares no job "toString"/],
-    ['no name', Mail, undefined, /declares no job undefined/],
+    ['no name', Mail, undefined, /declares no job undefined; do the file .* import each other/],
     ['an empty one', Mail, '', /a name is a string that is not empty/],
   ])('@OnJob with %s', (_, queue, name, message) => {
     const call = decorate((OnJob as (queue: unknown, name: unknown) => MethodDecorator)(queue, name));
@@ -203,6 +203,16 @@ describe('decorators refuse as they are read', () => {
 
   it('@OnJob with a queue alone', () => {
     expect(decorate(OnJob(Mail as never))).toThrow(/a name is a string that is not empty/);
+  });
+
+  it('@OnJob with a name that is not there yet, rather than take every job', () => {
+    const call = decorate(OnJob(undefined as never));
+    expect(call).toThrow(EchoRegistrationError);
+    expect(call).toThrow(
+      '@OnJob on Some.run got undefined for its name: do the file that defines it and this one import each other? ' +
+        'For every other name write @OnJob()',
+    );
+    expect(decorate(OnJob())).not.toThrow();
   });
 
   it('@Processor with an import that is not there yet', () => {
@@ -223,7 +233,11 @@ describe('a processor of something that is no queue', () => {
   const apps = useApps(server);
   guardLeaks();
 
-  it.each([[{ name: 'mail' }], [1], [null]])('fails the boot: %p', async (queue) => {
+  it.each([
+    [{ name: 'mail' }, "string, got object. The queue's name comes first: @Processor('mail', options)"],
+    [1, 'string, got number'],
+    [null, 'string, got object'],
+  ])('fails the boot: %p', async (queue, message) => {
     @Processor(queue as never)
     class Some {
       @OnJob()
@@ -231,7 +245,7 @@ describe('a processor of something that is no queue', () => {
     }
     const error = await failure(apps.boot({ providers: [Some] }));
     expect(error).toBeInstanceOf(EchoConfigError);
-    expect(error.message).toMatch(/@Processor on Some in RootModule: queue name must be a string/);
+    expect(error.message).toBe(`@Processor on Some in RootModule: queue name must be a ${message}`);
   });
 
   it('fails the boot with options that are none', async () => {

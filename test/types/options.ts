@@ -1,6 +1,12 @@
 import { type DynamicModule } from '@nestjs/common';
 import { expectTypeOf } from 'expect-type';
-import { EchoMq, EchoMqModule, type EchoMqModuleOptions, type EchoMqOptionsFactory } from 'nestjs-echomq';
+import {
+  EchoMq,
+  EchoMqModule,
+  type EchoMqModuleAsyncOptions,
+  type EchoMqModuleOptions,
+  type EchoMqOptionsFactory,
+} from 'nestjs-echomq';
 
 class Config {
   readonly redisUrl = 'redis://localhost';
@@ -28,6 +34,22 @@ EchoMqModule.forRootAsync({ inject: [Config], useFactory: ({ redisUrl }: Config)
 EchoMqModule.forRootAsync({ useFactory: async () => ({ connection: 'redis://localhost' }) });
 EchoMqModule.forRootAsync({ useClass: Factory });
 EchoMqModule.forRootAsync({ useExisting: Factory });
+EchoMqModule.forRootAsync({
+  name: 'audit',
+  useFactory: async () => ({ connection: { host: 'localhost', port: 1 }, onBoot: 'wait', wire: 4 }),
+});
+EchoMqModule.forRootAsync({
+  name: 'audit',
+  useFactory: (): EchoMqModuleOptions => ({ connection: 'redis://localhost' }),
+});
+const passedOn = (options: EchoMqModuleAsyncOptions) => EchoMqModule.forRootAsync(options);
+passedOn({ useFactory: ({ redisUrl }: Config) => ({ connection: redisUrl }) });
+// @ts-expect-error the name stands beside the factory
+EchoMqModule.forRootAsync({ useFactory: () => ({ connection: 'redis://localhost', name: 'audit' }) });
+// @ts-expect-error also of one that answers later
+EchoMqModule.forRootAsync({ useFactory: async () => ({ connection: 'redis://localhost', name: 'audit' }) });
+// @ts-expect-error there is no such option beside a factory
+EchoMqModule.forRootAsync({ useFactory: () => ({ connection: 'redis://localhost' }), isGlobal: true });
 // @ts-expect-error a factory answers options
 EchoMqModule.forRootAsync({ useFactory: () => ({}) });
 // @ts-expect-error with all that they need

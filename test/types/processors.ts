@@ -83,6 +83,10 @@ export class Refused {
   @OnJob(Mail)
   noName(): void {}
 
+  // @ts-expect-error nor does a name that may not be there
+  @OnJob(process.env.JOB)
+  noNameMaybe(): void {}
+
   // @ts-expect-error a property is no handler
   @OnJob(Mail, 'welcome')
   property = 1;

@@ -21,10 +21,11 @@ export function describeJobs(jobs: readonly EnqueuedJob[], name?: string): strin
   return lines.join('\n');
 }
 
-function describe({ state, name, data, opts, priority, runAt, attempts, lastError }: EnqueuedJob): string {
+function describe({ state, name, data, opts, priority, lane, runAt, attempts, lastError }: EnqueuedJob): string {
   const more = [
     ...(runAt === undefined ? [] : [`at ${runAt.toISOString()}`]),
     ...(priority === 0 ? [] : [`priority ${priority}`]),
+    ...(lane === undefined ? [] : [`lane ${oneLine(lane)}`]),
     ...(opts === undefined ? [] : [`opts ${oneLine(given(opts))}`]),
     ...(attempts === 0 ? [] : [`claimed ${attempts} ${attempts === 1 ? 'time' : 'times'}`]),
     ...(lastError === undefined ? [] : [`failed: ${lastError.split('\n', 1)[0]}`]),

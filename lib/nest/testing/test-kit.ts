@@ -55,6 +55,7 @@ const IDLE_WITHIN_MS = 5000;
 export class TestKit {
   private allHands: readonly Hands[] | undefined;
   private isDraining = false;
+  private isClosed = false;
 
   /** @internal */
   constructor(
@@ -192,6 +193,7 @@ export class TestKit {
   }
 
   private hands(): readonly Hands[] {
+    if (this.isClosed) throw new EchoStateError('TestKit: the app is closed');
     if (this.allHands !== undefined) return this.allHands;
     throw new EchoStateError('TestKit: the app is not initialised: await module.init(), or app.init(), before');
   }
@@ -240,6 +242,7 @@ export class TestKit {
 
   /** Consumers have drained; connections are still open. What cannot be removed is told, and is under the test's prefix. */
   private async wipe(): Promise<void> {
+    this.isClosed = true;
     for (const { echo, logger } of this.lifecycle.instances) {
       const engine = echo.byHand();
       await engine

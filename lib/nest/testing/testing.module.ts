@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { type DynamicModule, Inject, Module, type OnModuleInit } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import type { EchoMqOptions } from '../../engine/options.js';
-import { assertBoolean, assertKnownKeys } from '../../kernel/arguments.js';
+import { assertBoolean, assertKnownKeys, show } from '../../kernel/arguments.js';
 import { EchoConfigError } from '../../kernel/errors.js';
 import { base62 } from '../../kernel/id.js';
-import { assertPrefix, DEFAULT_PREFIX } from '../../kernel/keyspace.js';
+import { DEFAULT_PREFIX } from '../../kernel/keyspace.js';
 import { EchoMqCoreModule } from '../core.module.js';
 import { Lifecycle } from '../lifecycle.js';
 import type { TestOverrides } from '../test-overrides.js';
@@ -17,7 +17,7 @@ export interface EchoMqTestingModuleOptions {
   connection?: EchoMqOptions['connection'] | undefined;
   /**
    * What every key of this test begins with; all of it is removed when the app closes. Put before the app's own prefix, if it
-   * has one. Default `test-` and eight random characters: no two tests meet.
+   * has one. 1 to 40 characters of A-Z a-z 0-9 _ . : -. Default `test-` and eight random characters: no two tests meet.
    */
   prefix?: string | undefined;
   /** True: consumers run by themselves, as in production. Default false: jobs run when the {@link TestKit} runs them. */
@@ -26,7 +26,8 @@ export interface EchoMqTestingModuleOptions {
 
 const KNOWN = new Set(['connection', 'prefix', 'autoStart']);
 const CHARACTERS = 8;
-const LONGEST_PREFIX = 40;
+/** Shorter than an app's may be: that, and an instance's name, are put behind it. */
+const PREFIX = /^[A-Za-z0-9_.:-]{1,40}$/;
 
 /**
  * Puts an app in the hands of a test: import it beside the app's root module and get the {@link TestKit} from the module or
@@ -70,10 +71,10 @@ function overridesOf(options: EchoMqTestingModuleOptions): TestOverrides {
   assertKnownKeys(options, KNOWN, 'EchoMqTestingModule options', EchoConfigError);
   const given = options as EchoMqTestingModuleOptions;
   const { connection, prefix = `test-${randomCharacters()}`, autoStart = false } = given;
-  assertPrefix(prefix);
-  if (prefix.length > LONGEST_PREFIX) {
+  if (typeof prefix !== 'string' || !PREFIX.test(prefix)) {
     throw new EchoConfigError(
-      `EchoMqTestingModule: option 'prefix' has at most ${LONGEST_PREFIX} characters, since more is put behind it`,
+      "EchoMqTestingModule: option 'prefix' must be 1 to 40 characters of A-Z a-z 0-9 _ . : -, since the app's own is put " +
+        `behind it, got ${show(prefix)}`,
     );
   }
   if (prefix === DEFAULT_PREFIX) {

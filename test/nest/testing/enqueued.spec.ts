@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { defineQueue, EchoArgumentError } from '../../../lib/index.js';
-import { EchoAssertionError } from '../../../lib/testing.js';
+import { EchoAssertionError, type EnqueuedMatch } from '../../../lib/testing.js';
 import { guardLeaks } from '../../support/leaks.js';
 import { useServer } from '../../support/server.js';
 import { failure } from '../apps.js';
@@ -65,6 +65,32 @@ describe('kit.assertEnqueued()', () => {
     await kit.refuteEnqueued({ queue: 'mail', name: 'now', delayMs: 500 });
   });
 
+  it('compares the lane', async () => {
+    const { kit, jobs } = await boot();
+    await jobs.enqueue('mail', 'laned', null, { lane: 't' });
+    await jobs.enqueue('mail', 'grouped', null, { lane: ['g', 't'] });
+    await jobs.enqueue('mail', 'bare');
+    await kit.assertEnqueued({ queue: 'mail', name: 'laned', lane: 't' });
+    await kit.assertEnqueued({ queue: 'mail', name: 'grouped', lane: ['g', 't'] });
+    await kit.assertEnqueued({ queue: 'mail', name: 'bare', lane: null });
+    await kit.refuteEnqueued({ queue: 'mail', name: 'grouped', lane: 't' });
+    await kit.refuteEnqueued({ queue: 'mail', name: 'laned', lane: null });
+    await kit.refuteEnqueued({ queue: 'mail', name: 'bare', lane: 't' });
+    const error = await failure(kit.assertEnqueued({ queue: 'mail', lane: 'u' }));
+    expect(error.message).toContain("  pending   'laned' null, lane 't'");
+  });
+
+  it('takes matchers for options, and parts of a backoff', async () => {
+    const { kit, jobs } = await boot();
+    const backoff = { type: 'exponential', delayMs: 100, maxMs: 900 } as const;
+    await jobs.enqueue('mail', 'welcome', null, { attempts: 7, backoff });
+    const match = (opts: unknown) => ({ queue: 'mail', opts: opts as EnqueuedMatch['opts'] & object });
+    await kit.assertEnqueued(match({ attempts: expect.any(Number), timeoutMs: undefined }));
+    await kit.assertEnqueued(match(expect.objectContaining({ attempts: 7 })));
+    await kit.assertEnqueued(match({ backoff: { delayMs: expect.any(Number), maxMs: 900 } }));
+    await kit.refuteEnqueued(match({ backoff: { type: 'fixed' } }));
+  });
+
   it('says what is there instead, where else something is, and what has gone', async () => {
     const { kit, jobs } = await boot();
     const runAt = new Date('2090-01-01T00:00:00Z');
@@ -121,12 +147,34 @@ describe('kit.assertEnqueued()', () => {
     ['no queue', { name: 'welcome' }, "assertEnqueued needs a queue: { queue: 'mail' }"],
     ['both times', { queue: 'mail', delayMs: 1, runAt: 1 }, 'give delayMs or runAt, not both'],
     ['a time that is none', { queue: 'mail', runAt: new Date(Number.NaN) }, 'runAt (milliseconds since 1970) must be'],
+    ['null for a time', { queue: 'mail', runAt: null }, 'runAt (milliseconds since 1970) must be'],
+    [
+      'a misspelt option',
+      { queue: 'mail', opts: { attemps: 4 } },
+      "assertEnqueued opts: unknown option 'attemps'. Known",
+    ],
+    ['an option that does not come along', { queue: 'mail', opts: { maxStalls: 7 } }, "unknown option 'maxStalls'"],
+    ['an option out of place', { queue: 'mail', opts: { lane: 't' } }, 'lane stands beside opts, not in it'],
+    ['options that are none', { queue: 'mail', opts: 5 }, 'assertEnqueued opts must be an object, got 5'],
+    [
+      'attempts that are none',
+      { queue: 'mail', opts: { attempts: Number.NaN } },
+      'opts.attempts must be a whole number',
+    ],
+    ['a misspelt part of a backoff', { queue: 'mail', opts: { backoff: { delay: 1 } } }, "an unknown part 'delay'"],
+    ['a backoff that is none', { queue: 'mail', opts: { backoff: 5 } }, 'backoff must be { type, delayMs }'],
+    ['a name that is none', { queue: 'mail', name: 5 }, 'name must be a string, got 5'],
+    ['a priority that is none', { queue: 'mail', priority: 'x' }, 'priority must be a whole number'],
+    ['a lane that is none', { queue: 'mail', lane: ['g'] }, 'lane must be a name, or [group, lane]'],
+    ['data that no job can hold', { queue: 'mail', data: { f: () => 1 } }, 'data.f is a function'],
     ['an instance that is not there', { queue: 'mail', instance: 'x' }, 'There is one without a name'],
   ])('refuses %s', async (_, match, message) => {
     const { kit } = await boot();
-    const error = await failure(kit.assertEnqueued(match as { queue: string }));
-    expect(error).toBeInstanceOf(EchoArgumentError);
-    expect(error.message).toContain(message);
+    for (const method of ['assertEnqueued', 'refuteEnqueued'] as const) {
+      const error = await failure(kit[method](match as { queue: string }));
+      expect(error).toBeInstanceOf(EchoArgumentError);
+      expect(error.message).toContain(message.replace('assertEnqueued', method));
+    }
   });
 });
 

@@ -297,9 +297,12 @@ describe('EchoMqTestingModule', () => {
     };
     expect(refused({ autostart: true })).toContain("EchoMqTestingModule options: unknown option 'autostart'");
     expect(refused({ autoStart: 1 })).toContain("option 'autoStart' must be true or false");
-    expect(refused({ prefix: 'a b' })).toContain("option 'prefix'");
+    const range = "EchoMqTestingModule: option 'prefix' must be 1 to 40 characters of A-Z a-z 0-9 _ . : -";
+    expect(refused({ prefix: 'a b' })).toContain(range);
+    expect(refused({ prefix: '' })).toContain(range);
+    expect(refused({ prefix: 5 })).toContain(range);
     expect(refused({ prefix: 'emq' })).toContain('everything under it is removed');
-    expect(refused({ prefix: 'x'.repeat(41) })).toContain('at most 40 characters');
+    expect(refused({ prefix: 'x'.repeat(41) })).toContain(range);
   });
 
   const compiled = (imports: NonNullable<Parameters<typeof Test.createTestingModule>[0]['imports']>) =>
@@ -346,11 +349,20 @@ describe('EchoMqTestingModule', () => {
     expect([undefined, error]).toContain(await module.close().catch((again: Error) => again));
   });
 
-  it('says after the close that the connection is closed', async () => {
+  it('says after the close that the app is closed, also where consumers have run', async () => {
     const { kit, module } = await kits.boot({ providers: [Mail, Mailer] });
+    module.get(Consumers).start();
     await module.close();
-    expect((await failure(kit.enqueued('mail'))).message).toBe('the connection is closed');
-    expect((await failure(kit.drain())).message).toBe('the connection is closed');
+    for (const call of [
+      () => kit.enqueued('mail'),
+      () => kit.assertEnqueued({ queue: 'mail' }),
+      () => kit.performJob(Mail, 'welcome', { to: 'ada' }),
+      () => kit.drain(),
+      () => kit.advance(1),
+      () => kit.idle(),
+    ]) {
+      expect((await failure(call())).message).toBe('TestKit: the app is closed');
+    }
     expect(module.get(EchoMq)).toBeDefined();
   });
 });

@@ -1,9 +1,15 @@
 import { describe, expect, it } from '@jest/globals';
-import { matchesPartially } from '../../../lib/nest/testing/partial-match.js';
+import { EchoArgumentError } from '../../../lib/index.js';
+import { assertMatchable, matchesPartially } from '../../../lib/nest/testing/partial-match.js';
 
 describe('a partial match', () => {
   class Money {
     constructor(readonly amount: number) {}
+  }
+  class Purse extends Money {
+    toJSON(): Purse {
+      return new Purse(this.amount);
+    }
   }
   const epoch = '1970-01-01T00:00:00.000Z';
 
@@ -17,6 +23,8 @@ describe('a partial match', () => {
     ['a toJSON of any kind', { a: 5 }, { toJSON: () => ({ a: 5 }) }],
     ['matchers', { a: 'x', b: [1] }, { a: expect.any(String), b: expect.arrayContaining([1]) }],
     ['null', { a: null }, { a: null }],
+    ['NaN where a codec keeps it', { a: [Number.NaN] }, { a: [Number.NaN] }],
+    ['a toJSON that answers another of its kind', { amount: 3 }, new Purse(3)],
     ['equal bytes', Buffer.from('a'), Buffer.from('a')],
   ])('passes over or takes %s', (_, actual, expected) => {
     expect(matchesPartially(actual, expected)).toBe(true);
@@ -25,6 +33,8 @@ describe('a partial match', () => {
   it.each<[string, unknown, unknown]>([
     ['another value', { a: 1 }, { a: 2 }],
     ['a number for its text', { a: '1' }, { a: 1 }],
+    ['NaN', { a: null }, { a: Number.NaN }],
+    ['NaN from nothing', undefined, Number.NaN],
     ['a missing part', {}, { a: 1 }],
     ['what only the prototype has', {}, { toString: expect.anything() }],
     ['a longer array', [1, 2], [1]],
@@ -37,5 +47,29 @@ describe('a partial match', () => {
     ['what a matcher refuses', { a: 1 }, { a: expect.any(String) }],
   ])('tells %s', (_, actual, expected) => {
     expect(matchesPartially(actual, expected)).toBe(false);
+  });
+});
+
+describe('what no job can hold', () => {
+  const circle: { self?: unknown } = {};
+  circle.self = { deep: [circle] };
+  const remade = { toJSON: () => ({ again: remade }) };
+
+  it.each<[string, unknown, string]>([
+    ['a function', () => 1, 'data is a function, which no job holds: leave it out, or give a matcher'],
+    ['a class for a matcher', { to: String }, 'data.to is a function'],
+    ['a symbol', { a: [Symbol('x')] }, 'data.a.0 is a symbol'],
+    ['what holds itself', circle, 'data.self.deep.0 is what it stands in'],
+    ['what its toJSON puts into itself', remade, 'data.again is what it stands in'],
+  ])('is refused: %s', (_, expected, message) => {
+    const call = () => assertMatchable(expected, 'data');
+    expect(call).toThrow(EchoArgumentError);
+    expect(call).toThrow(message);
+  });
+
+  it('is not what stands twice, nor what a matcher holds', () => {
+    const twice = { a: 1 };
+    assertMatchable({ x: twice, y: [twice, twice], z: expect.objectContaining({ f: String }) }, 'data');
+    assertMatchable({ at: new Date(0), bytes: Buffer.from('a'), n: Number.NaN, none: undefined }, 'data');
   });
 });
