@@ -156,7 +156,7 @@ describe('kit.performJob()', () => {
 
   it('lets the handler report progress, of which nobody is told, and refuses what cannot be', async () => {
     const { kit } = await boot();
-    expect((await failure(kit.performJob(Mail, 'report'))).message).toContain('progress cannot be encoded');
+    expect((await failure(kit.performJob(Mail, 'report'))).message).toContain('progress cannot be serialised');
   });
 
   it('refuses names that nobody handles, and lists those that are', async () => {
