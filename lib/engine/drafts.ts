@@ -1,8 +1,9 @@
 import { type Ageing, agedPriority } from '../kernel/ageing.js';
-import { assertSize, show } from '../kernel/arguments.js';
+import { show } from '../kernel/arguments.js';
 import type { Codec, TravellingOptions } from '../kernel/codec.js';
 import { EchoArgumentError } from '../kernel/errors.js';
 import type { JobId } from '../kernel/id.js';
+import { assertEncoded } from './encoding.js';
 import { type EnqueueOptions, landingOf } from './enqueue-options.js';
 import type { OutgoingJob } from './enqueuer.js';
 import { failureText } from './failure-text.js';
@@ -46,7 +47,7 @@ export class Drafts {
       if (error instanceof EchoArgumentError) throw error;
       throw new EchoArgumentError(`the codec cannot encode the job: ${failureText(error)}`, error);
     }
-    assertSize(payload, this.parts.maxPayloadBytes, 'the job');
+    assertEncoded(payload, 'encode', 'the job', this.parts.maxPayloadBytes);
     return payload;
   }
 }

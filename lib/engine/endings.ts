@@ -4,12 +4,13 @@ import type { Outcome, RetryOutcome } from '../kernel/outcome.js';
 import type { Claims } from './claims.js';
 import { type DeadJob, deadHere, type Where } from './consumer-events.js';
 import type { ConsumerSettings } from './consumer-options.js';
+import { encodedResult } from './encoding.js';
 import type { Holder, HolderHost } from './holder.js';
 import type { Job } from './job.js';
 import { recordArg } from './recording.js';
 import { type Settlement, Settler } from './settler.js';
 import type { Slots } from './slots.js';
-import { encodedResult, verdictOn } from './verdict.js';
+import { verdictOn } from './verdict.js';
 
 /** What an end concerns in its consumer. */
 export interface EndingsParts {

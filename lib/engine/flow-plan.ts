@@ -1,4 +1,4 @@
-import { assertKnownKeys, show } from '../kernel/arguments.js';
+import { assertKnownKeys, assertObject, show } from '../kernel/arguments.js';
 import { EchoArgumentError, EchoError } from '../kernel/errors.js';
 import type { Keyspace } from '../kernel/keyspace.js';
 import { type Queue, queueName } from '../kernel/queue.js';
@@ -18,6 +18,8 @@ export interface PlannedNode {
   readonly children: readonly PlannedNode[];
 }
 
+type Growing = PlannedNode & { readonly children: PlannedNode[] };
+
 export interface FlowPlan {
   readonly nodes: readonly PlannedNode[];
   /** Every job, a parent before its children. */
@@ -27,9 +29,12 @@ export interface FlowPlan {
 }
 
 const DEEPEST = 500;
+/** Of a long way to a node that is refused, at either end. */
+const STEPS_SHOWN = 3;
 /** The names of a parent's children go in one command and are written in one step, which must not hold the server for long. */
 const MOST_CHILDREN = 100_000;
 const NODE_KEYS = new Set(['queue', 'name', 'data', 'opts', 'children']);
+const NO_OPTIONS: NonNullable<FlowNode['opts']> = {};
 
 /**
  * Looks at every node before anything is sent. `parent`: the nodes are children of this job, which is there already.
@@ -47,12 +52,12 @@ export function planFlow(
   const isChild = parent !== undefined;
   if (isChild) refuseTooMany(nodes, what);
 
-  const look = (node: FlowNode, place: string, child: boolean, depth: number): PlannedNode => {
-    if (depth > DEEPEST) throw new EchoArgumentError(`${place}: a flow is at most ${DEEPEST} levels deep`);
+  const look = (node: FlowNode, place: string, child: boolean): Growing => {
     assertKnownKeys(node, NODE_KEYS, place);
-    const { queue, name, data, opts = {}, children = [] } = node;
-    const { parentPolicy = 'fail', ...plain } = opts;
-    const policy = policyOf(parentPolicy, child, opts.parentPolicy !== undefined, place);
+    const { queue, name, data, opts, children = [] } = node;
+    if (opts !== undefined) assertObject(opts, 'enqueue options');
+    const { parentPolicy, ...plain } = opts ?? NO_OPTIONS;
+    const policy = policyOf(parentPolicy, child, place);
     if (!Array.isArray(children))
       throw new EchoArgumentError(`${place}.children must be an array, got ${show(children)}`);
     refuseTooMany(children, `${place}.children`);
@@ -60,7 +65,7 @@ export function planFlow(
     if ((plain as EnqueueOptions).dedup !== undefined) {
       throw new EchoArgumentError(`${place}: dedup is not for jobs of a flow: its parent would wait for another job`);
     }
-    const draft = drafts.make(name, data, opts === node.opts ? plain : undefined);
+    const draft = drafts.make(name, data, opts === undefined ? undefined : plain);
     if (children.length > 0 && draft.delay !== '') {
       throw new EchoArgumentError(`${place} has children: it runs when they have settled, not after a delay`);
     }
@@ -75,24 +80,28 @@ export function planFlow(
       checking.push(placed);
     }
     draft.fields = laneRules.fields(queue, name, data, plain.lane, draft.fields);
-    const inner: PlannedNode[] = [];
-    const planned: PlannedNode = { queue: keys.queue, name, draft, policy, children: inner };
+    const planned: Growing = { queue: keys.queue, name, draft, policy, children: [] };
     all.push(planned);
-    children.forEach((next: FlowNode, i) => {
-      inner.push(at(next, `${place}.children[${i}]`, true, depth + 1));
+    return planned;
+  };
+
+  const plan = (node: FlowNode, place: string, child: boolean, depth: number): PlannedNode => {
+    if (depth > DEEPEST) {
+      throw new EchoArgumentError(`a flow is at most ${DEEPEST} levels deep, and no circle: ${shortened(place)}`);
+    }
+    let planned: Growing;
+    try {
+      planned = look(node, place, child);
+    } catch (error) {
+      throw located(error, place);
+    }
+    node.children?.forEach((next, i) => {
+      planned.children.push(plan(next, `${place}.children[${i}]`, true, depth + 1));
     });
     return planned;
   };
 
-  const at: typeof look = (node, place, child, depth) => {
-    try {
-      return look(node, place, child, depth);
-    } catch (error) {
-      throw located(error, place);
-    }
-  };
-
-  const planned = nodes.map((node, i) => at(node, nodes.length > 1 || isChild ? `${what}[${i}]` : what, isChild, 1));
+  const planned = nodes.map((node, i) => plan(node, nodes.length > 1 || isChild ? `${what}[${i}]` : what, isChild, 1));
   return { nodes: planned, all, checking };
 }
 
@@ -104,15 +113,26 @@ export function refuseTooMany(children: readonly unknown[], place: string): void
   );
 }
 
-/** Says once where in the tree it is. */
+/** Says once where in the tree it is. The class stays what it is: an EchoDataError has its issues. */
 function located(error: unknown, place: string): unknown {
-  if (!(error instanceof EchoError) || error.message.startsWith(place)) return error;
-  error.message = `${place}: ${error.message}`; // the class stays what it is: an EchoDataError has its issues
+  if (!(error instanceof EchoError)) return error;
+  const { message } = error;
+  const said = message.startsWith(place) ? message.slice(place.length) : `: ${message}`;
+  error.message = shortened(place) + said;
   return error;
 }
 
-function policyOf(policy: unknown, isChild: boolean, given: boolean, place: string): ParentPolicy {
-  if (given && !isChild) throw new EchoArgumentError(`${place} has no parent: parentPolicy is for children`);
+/** The way to a node, without the middle of a long one. */
+function shortened(place: string): string {
+  const steps = place.split(/(?=\.children\[)/);
+  const left = steps.length - STEPS_SHOWN * 2;
+  if (left <= 1) return place;
+  return `${steps.slice(0, STEPS_SHOWN).join('')} ... ${left} levels ... ${steps.slice(-STEPS_SHOWN).join('')}`;
+}
+
+function policyOf(policy: unknown, isChild: boolean, place: string): ParentPolicy {
+  if (policy === undefined) return 'fail';
+  if (!isChild) throw new EchoArgumentError(`${place} has no parent: parentPolicy is for children`);
   if (PARENT_POLICIES.includes(policy as ParentPolicy)) return policy as ParentPolicy;
   throw new EchoArgumentError(`${place}: parentPolicy is one of ${PARENT_POLICIES.join(', ')}, got ${show(policy)}`);
 }

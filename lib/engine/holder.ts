@@ -6,11 +6,12 @@ import type { Executor } from '../wire/executor.js';
 import type { ClaimedRow } from '../wire/transitions/index.js';
 import { Gatherings } from './batching.js';
 import type { ConsumerSettings } from './consumer-options.js';
+import { encodedProgress } from './encoding.js';
 import type { Flows } from './flows.js';
 import { type Batch, type Job, type JobReach, readJob } from './job.js';
 import { Leases } from './leases.js';
 import type { Metronome } from './metronome.js';
-import { encodedProgress, ProgressReports } from './progress.js';
+import { ProgressReports } from './progress.js';
 
 /** What holding jobs needs of the process. */
 export interface HolderHost {

@@ -1,16 +1,16 @@
-import { assertInteger, assertKnownKeys, assertSize, show } from '../kernel/arguments.js';
+import { assertInteger, assertKnownKeys, show } from '../kernel/arguments.js';
 import { EchoArgumentError } from '../kernel/errors.js';
 import { assertJobId } from '../kernel/id.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import type { ExtendOutcome, Outcome, RetryOutcome } from '../kernel/outcome.js';
 import type { Queue } from '../kernel/queue.js';
 import * as wire from '../wire/transitions/index.js';
+import { encodedProgress, encodedResult } from './encoding.js';
 import { delayText } from './enqueue-options.js';
 import { failureText } from './failure-text.js';
 import { envelopeOf } from './job-view.js';
 import { type ClaimedJob, KNOWN } from './jobs-calls.js';
 import { JobsLooking } from './jobs-looking.js';
-import { encodedProgress } from './progress.js';
 
 /** For people who run their own loop: to claim jobs, and to settle what was claimed. */
 export abstract class JobsHeld extends JobsLooking {
@@ -43,8 +43,7 @@ export abstract class JobsHeld extends JobsLooking {
     assertKnownKeys(options, KNOWN.complete, 'complete options');
     const { keepMs = 0 } = options;
     assertInteger(keepMs, 'keepMs', 0);
-    const result = this.parts.codec.encodeResult(options.result);
-    assertSize(result, this.parts.maxPayloadBytes, 'the result');
+    const result = encodedResult(options.result, this.parts.codec, this.parts.maxPayloadBytes);
     const { answer, resent } = await this.settle(wire.complete, keys, {
       record: 0,
       items: [{ id, token, keepMs, result }],

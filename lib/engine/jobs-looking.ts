@@ -54,7 +54,7 @@ export abstract class JobsLooking extends JobsBase {
   ): Promise<Page> {
     const keys = this.keys(queue);
     assertKnownKeys(options, KNOWN.list, 'list options');
-    const step = Object.hasOwn(wire.list, state) ? wire.list[state] : undefined;
+    const step = typeof state === 'string' && Object.hasOwn(wire.list, state) ? wire.list[state] : undefined;
     if (step === undefined) {
       const states = JOB_STATES.filter((known) => known !== 'done').join(', ');
       throw new EchoArgumentError(`state ${show(state)} cannot be listed. Known are ${states}`);

@@ -1,4 +1,4 @@
-import { assertKnownKeys, show } from '../kernel/arguments.js';
+import { assertKnownKeys, assertObject, show } from '../kernel/arguments.js';
 import { EchoArgumentError } from '../kernel/errors.js';
 import { assertJobId } from '../kernel/id.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
@@ -38,7 +38,10 @@ export class Jobs extends JobsLimits {
     this.drafts = new Drafts(parts);
   }
 
-  /** An id to enqueue under, now or again. @throws EchoStoreError, retryable, when no node number is leased */
+  /**
+   * An id to enqueue under, now or again.
+   * @throws EchoStoreError, retryable, when no node number is leased; EchoStateError once the EchoMq is closed
+   */
   mintId(): string {
     return this.parts.minting.require();
   }
@@ -136,9 +139,8 @@ export class Jobs extends JobsLimits {
     data: DataArguments<Of, Name>[0],
     options: WaitingOptions = {},
   ): Promise<unknown> {
-    if (typeof options !== 'object' || options === null) {
-      throw new EchoArgumentError(`enqueueAndWait options must be an object, got ${show(options)}`);
-    }
+    const keys = this.keys(queue);
+    assertObject(options, 'enqueueAndWait options');
     const { timeoutMs, handlerTimeoutMs, ...opts } = options;
     const limit = waitMs(timeoutMs);
     const id = opts.id ?? (await this.freshId());
@@ -148,7 +150,6 @@ export class Jobs extends JobsLimits {
     const checking = typeof queue === 'string' ? undefined : checkData(queue, name, data);
     this.laneBehind(checking, draft, queue, { name, data, opts: landing });
     await checking;
-    const keys = this.keys(queue);
     if (opts.dedup !== undefined) {
       const there = await this.parts.enqueuer.add(keys, draft); // of a duplicate, the job that has the key is waited for
       return this.parts.waits.end(keys, there.id, limit);
@@ -206,9 +207,10 @@ export class Jobs extends JobsLimits {
     try {
       assertKnownKeys(callback, KNOWN.callback, 'it');
       const { queue: own = queue, ...entry } = callback as BulkCallback;
+      const { queue: runsIn } = this.keys(own);
       const draft = this.checked(own, entry, 'then', checking);
       if (draft.delay !== '') throw new EchoArgumentError('it runs when the jobs have settled, not after a delay');
-      root = { queue: this.keys(own).queue, name: entry.name, draft, policy: 'fail', children };
+      root = { queue: runsIn, name: entry.name, draft, policy: 'fail', children };
     } catch (error) {
       throw located(error, 'then');
     }

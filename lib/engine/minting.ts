@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../kernel/clock.js';
-import { EchoError, EchoStoreError, EchoTimeoutError } from '../kernel/errors.js';
+import { EchoError, EchoStateError, EchoStoreError, EchoTimeoutError } from '../kernel/errors.js';
 import type { JobId } from '../kernel/id.js';
 import type { Keyspace } from '../kernel/keyspace.js';
 import { Mint, type NodeLease } from '../kernel/mint.js';
@@ -77,10 +77,11 @@ export class Minting {
     return this.mint.mint();
   }
 
-  /** The next id. @throws EchoStoreError, retryable, while no lease is safely valid */
+  /** The next id. @throws EchoStoreError, retryable, while no lease is safely valid; EchoStateError once it is stopped */
   require(): JobId {
     const id = this.mint.mint();
     if (id !== undefined) return id;
+    if (this.stopped) throw new EchoStateError('no id can be minted: this EchoMq is closed');
     this.renew().catch(() => undefined); // the caller is told below; the connection reports its own faults
     throw new EchoStoreError(
       'ECHO_UNREACHABLE',

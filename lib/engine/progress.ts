@@ -1,6 +1,4 @@
-import { assertSize } from '../kernel/arguments.js';
-import type { Codec } from '../kernel/codec.js';
-import { EchoArgumentError, type EchoError } from '../kernel/errors.js';
+import type { EchoError } from '../kernel/errors.js';
 import type { QueueKeys } from '../kernel/keyspace.js';
 import type { Executor } from '../wire/executor.js';
 import { asEchoError } from '../wire/faults.js';
@@ -25,18 +23,6 @@ interface Entry {
 const APART_MS = 200;
 const PAUSE_AFTER_FAULT_MS = 500;
 const DONE = Promise.resolve();
-
-/** A value as it is kept. @throws EchoArgumentError when it cannot be */
-export function encodedProgress(value: unknown, codec: Codec, maxBytes: number): string | Buffer {
-  let bytes: string | Buffer;
-  try {
-    bytes = codec.encodeResult(value);
-  } catch (error) {
-    throw new EchoArgumentError(`progress cannot be encoded: ${(error as Error | undefined)?.message ?? error}`, error);
-  }
-  assertSize(bytes, maxBytes, 'the progress');
-  return bytes;
-}
 
 /**
  * What the running jobs of a queue say of how far they are: the latest value of each, at most one in 200 ms, and what is said in

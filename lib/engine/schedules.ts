@@ -49,7 +49,7 @@ export class Schedules extends SchedulesDeclaring {
   }
 
   /** From now on no slot fires, until {@link resume}; declaring it again changes nothing about that. `wrong_state`: it was paused. */
-  pause(queue: string | Queue, key: string): Promise<Outcome> {
+  async pause(queue: string | Queue, key: string): Promise<Outcome> {
     assertScheduleKey(key);
     return this.switch(wire.schedulePause, this.keys(queue), key);
   }

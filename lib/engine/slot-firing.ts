@@ -5,6 +5,7 @@ import { planSlots } from '../kernel/schedule-slots.js';
 import { readRules, readTimes } from '../kernel/schedule-spec.js';
 import type { Executor } from '../wire/executor.js';
 import { type ScheduleFireItem, type ScheduleRow, scheduleFire, scheduleList } from '../wire/transitions/index.js';
+import { assertEncoded } from './encoding.js';
 import type { Minting } from './minting.js';
 import { portions } from './portions.js';
 
@@ -104,7 +105,9 @@ export function slotPayload(
     const envelope = codec.decode(row.get('payload')!);
     if (envelope === undefined) return undefined;
     const { name, data, opts } = envelope;
-    return codec.encode(name, data, { ...opts, schedule: key, ...(slot === undefined ? {} : { slot }) });
+    const payload = codec.encode(name, data, { ...opts, schedule: key, ...(slot === undefined ? {} : { slot }) });
+    assertEncoded(payload, 'encode', 'the job', Number.POSITIVE_INFINITY); // its size was looked at when it was declared
+    return payload;
   } catch {
     return undefined;
   }

@@ -1,6 +1,5 @@
-import { assertSize, isDelay } from '../kernel/arguments.js';
+import { isDelay } from '../kernel/arguments.js';
 import { DEFAULT_BACKOFF, waitAfter } from '../kernel/backoff.js';
-import type { Codec } from '../kernel/codec.js';
 import { type EchoError, EchoStateError } from '../kernel/errors.js';
 import { type Discard, NotHandled, onPurpose, type RateLimited, type Snooze } from '../kernel/outcome.js';
 import type { ConsumerSettings } from './consumer-options.js';
@@ -35,13 +34,6 @@ export function verdictOn(
   }
   const maxAttempts = job.opts?.attempts ?? settings.attempts;
   return { kind: 'retry', delayMs: waitBefore(job, error, settings, fault), maxAttempts, text: failureText(error) };
-}
-
-/** A handler's value as it is kept. @throws EchoArgumentError when it cannot be: the attempt then fails with it */
-export function encodedResult(value: unknown, codec: Codec, maxBytes: number): string | Buffer {
-  const result = codec.encodeResult(value);
-  assertSize(result, maxBytes, 'the result');
-  return result;
 }
 
 function waitBefore(

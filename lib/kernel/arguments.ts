@@ -27,7 +27,7 @@ const OPTION = /^\w+$/;
 
 type Fault = new (message: string) => Error;
 
-/** A whole number within bounds. */
+/** A whole number within bounds. The largest there is goes without saying, unless it is what was exceeded. */
 export function assertInteger(
   value: unknown,
   name: string,
@@ -36,13 +36,19 @@ export function assertInteger(
   Fault: Fault = EchoArgumentError,
 ): asserts value is number {
   if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) return;
-  const range = max === Number.MAX_SAFE_INTEGER ? `from ${min}` : `from ${min} to ${max}`;
+  const unsaid = max === Number.MAX_SAFE_INTEGER && !(typeof value === 'number' && value > max);
+  const range = unsaid ? `from ${min}` : `from ${min} to ${max}`;
   throw new Fault(`${name} must be a whole number ${range}, got ${show(value)}`);
 }
 
 /** Milliseconds that can be waited for. */
 export function isDelay(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+export function assertObject(value: unknown, what: string, Fault: Fault = EchoArgumentError): asserts value is object {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return;
+  throw new Fault(`${what} must be an object, got ${show(value)}`);
 }
 
 /** An object whose keys are all known: a misspelt option must not be passed over. */
@@ -53,9 +59,7 @@ export function assertKnownKeys(
   Fault: Fault = EchoArgumentError,
   unsaid: ReadonlySet<string> = NONE,
 ): asserts value is Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new Fault(`${what} must be an object, got ${show(value)}`);
-  }
+  assertObject(value, what, Fault);
   for (const key of Object.keys(value)) {
     if (known.has(key)) continue;
     const hint = ELSEWHERE.get(key)?.find((here) => known.has(here) || !OPTION.test(here));
@@ -92,6 +96,8 @@ export function showAnswer(answer: unknown): string {
 
 export function show(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}...` : value);
+  if (typeof value === 'bigint') return `${value}n`;
+  if (Array.isArray(value)) return 'array';
   if (typeof value === 'object' || typeof value === 'function') return value === null ? 'null' : typeof value;
   return String(value);
 }

@@ -24,14 +24,17 @@ export interface Envelope {
 
 /** Turns jobs into bytes and back. Replace it to encrypt, compress, or use another format. */
 export interface Codec {
-  /** A string is sent as UTF-8. @throws anything: becomes an EchoArgumentError, nothing is sent */
+  /**
+   * At once, no promise. A string is sent as UTF-8. @throws anything: becomes an EchoArgumentError, nothing is sent; so does any
+   * other answer
+   */
   encode(name: string, data: unknown, opts: TravellingOptions | undefined): string | Buffer;
   /**
    * Undefined when the bytes are no envelope; the handler then gets them as they are. @throws anything: fails the attempt;
    * whoever only looks gets the bytes
    */
   decode(payload: Buffer): Envelope | undefined;
-  /** A handler's return value. */
+  /** A handler's return value, or what it says of its progress; answers, or throws, as `encode` does: the attempt then fails. */
   encodeResult(result: unknown): string | Buffer;
   /** Reads a result back, for parents and those who wait for it. Absent: they get the bytes. */
   decodeResult?: ((result: Buffer) => unknown) | undefined;
@@ -124,7 +127,9 @@ function json(value: unknown, what: string): string {
   } catch (error) {
     throw new EchoArgumentError(`${what} cannot be serialised: ${(error as Error).message}`, error);
   }
-  if (text === undefined) throw refused(what, `a ${typeof value}`);
+  if (text === undefined) {
+    throw refused(what, typeof value === 'object' ? 'an object whose toJSON answers nothing' : `a ${typeof value}`);
+  }
   if ((text.includes(BUFFER_SPELT) || text.includes(BYTES_SPELT)) && holdsBytes(value))
     throw refused(what, `around ${BYTES}`);
   return text;

@@ -4,6 +4,7 @@ import { EchoConfigError } from '../kernel/errors.js';
 import type { ClientFactory } from './client.js';
 import { ClusterClient } from './clients/cluster-client.js';
 import { RedisClient } from './clients/redis-client.js';
+import { checkClientOptions, checkOptions, checkUrl, refuseKeyPrefix } from './source-checks.js';
 
 /** A cluster, by some of its nodes. `options` are those of the client library. */
 export interface ClusterSource {
@@ -42,34 +43,23 @@ const OURS: RedisSettings = {
   readOnly: false,
 };
 
-/** @throws EchoConfigError when the source is malformed, or has a `keyPrefix` */
+/** @throws EchoConfigError when the source is malformed, says no place or no database that can be, or has a `keyPrefix` */
 export function clientFactory(source: ConnectionSource): ClientFactory {
-  if (typeof source === 'string') return fromUrl(source);
+  if (typeof source === 'string') {
+    checkUrl(source);
+    return standalone((overrides) => new Redis(source, overrides));
+  }
   if (typeof source !== 'object' || source === null) {
     throw new EchoConfigError(`option 'connection' must be a URL, options or a client, got ${show(source)}`);
   }
   if (isCluster(source)) return fromClusterClient(source);
   if (isRedis(source)) {
-    refuseKeyPrefix(source.options);
+    checkClientOptions(source.options);
     return standalone((overrides) => source.duplicate(overrides));
   }
   if ('cluster' in source) return fromClusterSource(source);
-  refuseKeyPrefix(source);
+  checkOptions(source);
   return standalone((overrides) => new Redis({ ...source, ...overrides } as RedisSettings));
-}
-
-function fromUrl(url: string): ClientFactory {
-  let protocol: string;
-  try {
-    protocol = new URL(url).protocol;
-  } catch {
-    throw new EchoConfigError("option 'connection' is not a URL like redis://host:6379");
-  }
-  if (protocol !== 'redis:' && protocol !== 'rediss:') {
-    throw new EchoConfigError(`option 'connection' must begin with redis:// or rediss://, not ${protocol}`);
-  }
-  if (/[?&]keyPrefix=/i.test(url)) refuseKeyPrefix({ keyPrefix: 'x' });
-  return standalone((overrides) => new Redis(url, overrides));
 }
 
 function standalone(open: (overrides: RedisSettings) => Redis): ClientFactory {
@@ -110,14 +100,6 @@ function clustered(open: (overrides: ClusterSettings) => Cluster, given: Cluster
         } as ClusterSettings),
       ),
   };
-}
-
-function refuseKeyPrefix(options: { keyPrefix?: string | Buffer | undefined }): void {
-  if (options.keyPrefix) {
-    throw new EchoConfigError(
-      "option 'connection' has a keyPrefix: it would be put before some keys and not before others. Use option 'prefix'",
-    );
-  }
 }
 
 function isRedis(source: object): source is Redis {

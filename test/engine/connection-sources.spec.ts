@@ -33,6 +33,93 @@ describe('a client with a key prefix', () => {
   });
 });
 
+describe('a source that does not say which database', () => {
+  guardLeaks();
+
+  const refused = (connection: unknown) => {
+    const make = () => EchoMq.create({ connection: connection as RedisOptions });
+    expect(make).toThrow(EchoConfigError);
+    return expect(make);
+  };
+
+  it.each([Number.NaN, -1, 1.5, Number.POSITIVE_INFINITY, null, '', 'abc', '1.5', '-1'])(
+    'is refused before anything is opened: options, also of sentinels, with %p',
+    (db) => {
+      const options = { host: '127.0.0.1', db } as RedisOptions;
+      refused(options).toThrow(/^option 'connection\.db' must be a whole number from 0, got /);
+      refused({ sentinels: [{ host: '127.0.0.1' }], name: 'x', db }).toThrow("option 'connection.db'");
+    },
+  );
+
+  it('is refused as a client too', () => {
+    for (const db of [Number.NaN, 1.5, -1]) {
+      refused(new Redis({ host: '127.0.0.1', db, lazyConnect: true })).toThrow("option 'connection.db'");
+    }
+  });
+
+  it.each(['/abc', '/1.5', '/-1', '/1/2', '/NaN', '?db=abc', '/%31', '?db='])('is refused as a URL with %s', (end) => {
+    refused(`redis://127.0.0.1:6379${end}`).toThrow(/the database of the URL, .* must be a whole number from 0/);
+  });
+
+  it('is refused without what may be the end of a password', () => {
+    refused('redis://jobs:12/secret@127.0.0.1').not.toThrow(/secret/);
+  });
+});
+
+describe('a source that does not say where the server is', () => {
+  guardLeaks();
+
+  const refusal = (connection: object | string) => {
+    try {
+      EchoMq.create({ connection: connection as RedisOptions });
+    } catch (error) {
+      expect(error).toBeInstanceOf(EchoConfigError);
+      return (error as Error).message;
+    }
+    return undefined;
+  };
+
+  it.each([
+    {},
+    { hots: 'redis.example.org' },
+    { password: 'x', db: 1 },
+    { host: undefined, port: 6379 },
+    { host: '', port: 6379 },
+    { sentinels: [] },
+  ])('is refused before anything is opened: %p', (options) => {
+    expect(refusal(options)).toMatch(
+      /^option 'connection' does not say where .* need host \(or path, or sentinels\)\. It/,
+    );
+  });
+
+  it('is told how to give a URL, where it has one as an option', () => {
+    for (const more of [{}, { port: 6379 }, { maxRetriesPerRequest: null }]) {
+      expect(refusal({ url: 'redis://127.0.0.1:6379', ...more })).toContain("give it as 'connection' itself");
+    }
+  });
+
+  it.each(['redis://', 'redis:///1', 'redis:localhost'])('is refused as a URL: %s', (url) => {
+    expect(refusal(url)).toContain('a URL without a host');
+  });
+
+  it.each<[string, object | string]>([
+    ['a host', { host: '127.0.0.1' }],
+    ['a port, which is of this host', { port: 6380 }],
+    ['the path of a socket', { path: '/run/redis.sock' }],
+    ['sentinels', { sentinels: [{ host: '127.0.0.1' }], name: 'x' }],
+    ['a URL with a host', 'redis://127.0.0.1'],
+    ['a URL with a database', 'redis://127.0.0.1/3?family=6'],
+    ['a URL with the path of a socket', 'redis://?path=/run/redis.sock'],
+    ['a database as the environment has it', { host: '127.0.0.1', db: '3' }],
+  ])('is not what says so by %s', (_what, connection) => {
+    expect(refusal(connection)).toBeUndefined();
+  });
+
+  it('may be a client: where its server is, is its business', () => {
+    expect(refusal(new Redis({ lazyConnect: true }))).toBeUndefined();
+  });
+});
+
 describe('a client that is passed in', () => {
   const server = useServer();
   const rig = useRig(server);

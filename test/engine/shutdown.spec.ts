@@ -273,6 +273,8 @@ describeWithProcess('closing', () => {
     await expect(last).resolves.toMatchObject({ status: 'landed' });
     await closing;
     await expect(echo.jobs.enqueue('q', 'late')).rejects.toMatchObject({ code: 'ECHO_STATE' });
+    const closed = { name: 'EchoStateError', code: 'ECHO_STATE', retryable: false };
+    expect(() => echo.jobs.mintId()).toThrow(expect.objectContaining(closed));
     await expectInvariants(server.client(), 'q');
   });
 });

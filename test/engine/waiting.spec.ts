@@ -237,6 +237,14 @@ describe('whoever waits for a job', () => {
     }
     expect(await failure(jobs.wait('q', id, { timeout: 1 } as object))).toMatchObject({ code: 'EMQARG' });
     expect(await failure(jobs.enqueueAndWait('q', 'job', 1, { delay: 1 } as object))).toMatchObject({ code: 'EMQARG' });
+    for (const queue of [null, undefined, 5, {}, '']) {
+      const { name, message } = await failure(jobs.enqueueAndWait(queue as string, 'job', 1));
+      expect([name, message]).toEqual(['EchoArgumentError', expect.stringMatching(/^queue name /)]);
+    }
+    for (const options of [null, 5, [], () => 1]) {
+      const { message } = await failure(jobs.enqueueAndWait('q', 'job', 1, options as object));
+      expect(message).toMatch(/^enqueueAndWait options must be an object, got /);
+    }
     const wrong = { to: 1 } as unknown as { to: string };
     expect(await failure(jobs.enqueueAndWait(Mail, 'welcome', wrong))).toBeInstanceOf(EchoDataError);
     expect(await stage.control.keys('emq:*')).toEqual([]);

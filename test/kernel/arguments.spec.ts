@@ -7,13 +7,18 @@ describe('a whole number', () => {
     expect(() => assertInteger(value, 'count', 0)).not.toThrow();
   });
 
-  it.each([-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '5', null, undefined, 5n, [5], new Number(5)])(
+  it.each([-1, 1.5, Number.NaN, Number.NEGATIVE_INFINITY, '5', null, undefined, 5n, [5], new Number(5)])(
     'may not be %p',
     (value) => {
       expect(() => assertInteger(value, 'count', 0)).toThrow(EchoArgumentError);
       expect(() => assertInteger(value, 'count', 0)).toThrow(/^count must be a whole number from 0, got /);
     },
   );
+
+  it.each([2 ** 53, 2 ** 60, Number.POSITIVE_INFINITY])('may not be %d, and is told how large it may be', (value) => {
+    const message = `count must be a whole number from 0 to 9007199254740991, got ${value}`;
+    expect(() => assertInteger(value, 'count', 0)).toThrow(new EchoArgumentError(message));
+  });
 
   it('is held within its bounds, and names them', () => {
     expect(() => assertInteger(1, 'count', 1, 500)).not.toThrow();
@@ -65,15 +70,16 @@ describe('options', () => {
 
 describe('a value in a message', () => {
   it('is quoted, shortened, or named by its type', () => {
-    expect(['a"b', 'x'.repeat(100), 5, null, undefined, {}, () => 1, 5n, Symbol('s')].map(show)).toEqual([
+    expect(['a"b', 'x'.repeat(100), 5, null, undefined, {}, [1], () => 1, 5n, Symbol('s')].map(show)).toEqual([
       '"a\\"b"',
       `"${'x'.repeat(60)}..."`,
       '5',
       'null',
       'undefined',
       'object',
+      'array',
       'function',
-      '5',
+      '5n',
       'Symbol(s)',
     ]);
   });

@@ -99,6 +99,13 @@ describe('what JSON would lose', () => {
   });
 });
 
+it('an object that spells itself as nothing is told from one that cannot be spelt', () => {
+  const encode = (data: unknown) => () => jsonCodec.encode('mail', data, undefined);
+  const refused = 'data cannot be serialised as JSON: it is';
+  expect(encode({ toJSON: () => undefined })).toThrow(`${refused} an object whose toJSON answers nothing`);
+  expect(encode(() => 1)).toThrow(`${refused} a function`);
+});
+
 describe('data that only looks like what is refused', () => {
   it.each([{ type: 'Buffer', data: [1] }, { 0: 'a' }, '{"0":', '"type":"Buffer"', { at: new Date(0) }])(
     'is taken: %j',

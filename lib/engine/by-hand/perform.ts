@@ -3,13 +3,12 @@ import { EchoStateError } from '../../kernel/errors.js';
 import type { ClaimedRow } from '../../wire/transitions/index.js';
 import { Gatherings } from '../batching.js';
 import type { ConsumerSettings } from '../consumer-options.js';
+import { assertEncoded, encodedProgress, encodedResult } from '../encoding.js';
 import type { ChildrenReport } from '../flow-calls.js';
 import type { Handler } from '../handler.js';
 import { type Job, type JobReach, readJob } from '../job.js';
 import type { Metronome } from '../metronome.js';
-import { encodedProgress } from '../progress.js';
 import { Slots, type SlotsParts } from '../slots.js';
-import { encodedResult } from '../verdict.js';
 
 export interface PerformParts {
   readonly metronome: Metronome;
@@ -84,6 +83,7 @@ export async function performAlone(
   });
   encodedResult(value, codec, maxPayloadBytes);
   const payload = codec.encode(RESULT, value, undefined);
+  assertEncoded(payload, 'encode', 'the result', Number.POSITIVE_INFINITY); // its size was looked at
   return codec.decode(Buffer.from(payload as string))?.data;
 }
 

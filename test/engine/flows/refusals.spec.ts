@@ -5,6 +5,7 @@ import {
   EchoArgumentError,
   EchoDataError,
   type FlowNode,
+  flowNode,
   type StandardSchema,
 } from '../../../lib/core.js';
 import { until } from '../../support/until.js';
@@ -30,6 +31,11 @@ describe('a flow that makes no sense', () => {
     ['children that are no list', bad({ children: {} }), 'flow.children must be an array, got object'],
     ['an unknown option', bad({ opts: { delay: 1 } }), "flow: enqueue options: unknown option 'delay' (here: delayMs)"],
     ['a priority that is none', bad({ opts: { priority: 0.5 } }), 'flow: priority must be a whole number'],
+    ...[null, 5, true, 'x', [], () => 1].map((opts): [string, FlowNode, string] => [
+      `options that are none: ${opts}`,
+      node('q', 'root', [bad({ opts })]),
+      'flow.children[0]: enqueue options must be an object, got ',
+    ]),
     [
       'a policy of the root',
       bad({ opts: { parentPolicy: 'fail' } }),
@@ -73,11 +79,37 @@ describe('a flow that makes no sense', () => {
         (below, i) => node('q', `level ${i}`, below ? [below] : []),
         undefined,
       )!;
-    expect((await failure(flows.add(chain(501)))).message).toMatch(/: a flow is at most 500 levels deep$/);
+    const [child, end] = ['.children[0]', Array.from({ length: 2 }, () => '.children[0]').join('')];
+    const message = `a flow is at most 500 levels deep, and no circle: flow${end} ... 495 levels ... ${end}${child}`;
+    expect((await failure(flows.add(chain(501)))).message).toBe(message);
     const circle = node('q', 'round', []) as { children: FlowNode[] } & FlowNode;
     circle.children = [circle];
-    expect((await failure(flows.add(circle))).message).toMatch(/: a flow is at most 500 levels deep$/);
+    expect((await failure(flows.add(circle))).message).toBe(message);
     expect((await flows.add(chain(500))).status).toBe('landed');
+  });
+
+  it('says shortly where it makes no sense deep within', async () => {
+    const { flows } = await stage.connect();
+    const within = async (levels: number, what: object) => {
+      const deep = numbers(levels).reduce((below) => node('q', 'level', [node('q', 'leaf'), below]), bad(what));
+      return (await failure(flows.add(deep))).message;
+    };
+    const [two, three] = ['.children[1].children[1]', '.children[1].children[1].children[1]'];
+    expect(await within(6, { name: '' })).toMatch(`flow${three}${three}: a job's name must be`);
+    expect(await within(100, { name: '' })).toMatch(`flow${two} ... 95 levels ... ${three}: a job's name must be`);
+    expect(await within(100, { children: 5 })).toBe(
+      `flow${two} ... 95 levels ... ${three}.children must be an array, got 5`,
+    );
+  });
+
+  it('is refused by flowNode when what comes with it is none', () => {
+    for (const more of [null, 5, true, [], () => 1]) {
+      const make = () => flowNode('q', 'job', 1, more as object);
+      expect(make).toThrow(EchoArgumentError);
+      expect(make).toThrow('flowNode options must be an object, got ');
+    }
+    expect(() => flowNode('q', 'job', 1, { delayMs: 5 } as object)).toThrow("unknown option 'delayMs'");
+    expect(flowNode('q', 'job', 1, undefined)).toEqual({ queue: 'q', name: 'job', data: 1 });
   });
 
   it('is refused when it gives a parent more than 100,000 children, at any place and in any way', async () => {

@@ -166,6 +166,9 @@ describe('the callback of a bulk', () => {
     expect(await refused([{ name: 'a' }], 5)).toBe('then: it must be an object, got 5');
     expect(await refused([{ name: 'a' }], { name: 'x', optss: {} })).toMatch(/^then: it: unknown option 'optss'/);
     expect(await refused([{ name: 'a' }], { name: 'x', queue: '' })).toMatch(/^then: /);
+    for (const nowhere of [null, 5]) {
+      expect(await refused([], { name: 'x', queue: nowhere })).toMatch(/^then: queue name must be a string/);
+    }
     expect(await refused([{ name: 'a' }], { name: 'x', data: 1n })).toMatch(/^then: data cannot be serialised/);
     for (const items of [[], [{ name: 'a' }]]) {
       expect(await refused(items, { name: 'x', opts: { delayMs: 5 } })).toBe(

@@ -205,6 +205,7 @@ describe('what goes over the wire', () => {
     ['reschedule with another option', (jobs) => jobs.reschedule('q', ID, { priority: 1 } as never), /'priority'/],
     ['trim without keepCount', (jobs) => jobs.trim('q', {} as never), /^keepCount/],
     ['list of done jobs', (jobs) => jobs.list('q', 'done' as never), /"done" cannot be listed/],
+    ['list of no name', (jobs) => jobs.list('q', Object.create(null) as never), /state object cannot be listed/],
     ['list of an inherited name', (jobs) => jobs.list('q', 'toString' as never), /cannot be listed/],
     ['list limit 1001', (jobs) => jobs.list('q', 'pending', { limit: 1001 }), /^limit/],
     ['list offset -1', (jobs) => jobs.list('q', 'pending', { offset: -1 }), /^offset/],

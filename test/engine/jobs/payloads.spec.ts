@@ -235,6 +235,68 @@ describe('a codec of your own', () => {
     expect(await stage.control.keys('emq:*')).toEqual([]);
   });
 
+  const NO_BYTES: [what: string, answer: () => unknown][] = [
+    ['a promise', () => Promise.resolve(Buffer.from('x'))],
+    ['a promise', () => Promise.reject(new Error('of nobody'))],
+    ['undefined', () => undefined],
+    ['5', () => 5],
+    ['object', () => new Uint8Array(2)],
+  ];
+
+  it('that answers no bytes for a job refuses that one alone: what goes out with it lands', async () => {
+    for (const [what, answer] of NO_BYTES) {
+      const codec: Codec = {
+        ...jsonCodec,
+        encode: (name, ...rest) => (name === 'bad' ? (answer() as string) : jsonCodec.encode(name, ...rest)),
+      };
+      const { jobs, flows } = await stage.connect({ codec });
+      const bad = [
+        jobs.enqueue('q', 'bad'),
+        jobs.enqueueAndWait('q', 'bad', 1),
+        jobs.enqueueMany('q', [{ name: 'good' }, { name: 'bad' }]),
+        jobs.schedule('q', 'k', { everyMs: 1000 }, 'bad'),
+        flows.add({ queue: 'q', name: 'root', children: [{ queue: 'q', name: 'bad' }] }),
+      ];
+      const good = numbers(2).map(() => jobs.enqueue('q', 'good'));
+      for (const error of await Promise.all(bad.map((call) => failure(call)))) {
+        expect(error).toMatchObject({ name: 'EchoArgumentError', code: 'EMQARG' });
+        expect(error.message).toContain(`the codec's encode must answer a string or a Buffer, got ${what}`);
+      }
+      expect((await Promise.all(good)).map(({ status }) => status)).toEqual(['landed', 'landed']);
+    }
+    const { jobs } = await stage.connect();
+    expect(await jobs.counts('q')).toMatchObject({ pending: 2 * NO_BYTES.length, awaitingChildren: 0 });
+  });
+
+  it('that answers no bytes for a result or a progress fails that attempt alone', async () => {
+    for (const [what, answer] of NO_BYTES) {
+      const codec: Codec = {
+        ...jsonCodec,
+        encodeResult: (value) => (value === 'bad' ? (answer() as string) : jsonCodec.encodeResult(value)),
+      };
+      const echo = await stage.connect({ codec });
+      const why: string[] = [];
+      const queue = `q ${answer}`.replace(/[{}]/g, '');
+      const consumer = echo.consume(queue, { attempts: 1, concurrency: 4 }, (job) =>
+        job.name === 'says' ? job.progress('bad') : job.name,
+      );
+      consumer.on('failed', (_job, error) => why.push((error as Error).message));
+      const ended = ['bad', 'good', 'says', 'good'].map((name) => echo.jobs.enqueueAndWait(queue, name, undefined));
+      const ends = (await Promise.allSettled(ended)).map((end) => end.status === 'fulfilled' && end.value);
+      expect(ends).toEqual([false, 'good', false, 'good']);
+      const message = `the codec's encodeResult must answer a string or a Buffer, got ${what}`;
+      expect(why).toEqual([message, message]);
+
+      await consumer.close();
+      await echo.jobs.enqueue(queue, 'by hand');
+      const [job] = await echo.jobs.claim(queue, { leaseMs: 60_000 });
+      const [id, token] = [job!.id, job!.token];
+      expect((await failure(echo.jobs.complete(queue, id, token, { result: 'bad' }))).message).toBe(message);
+      expect((await failure(echo.jobs.progress(queue, id, token, 'bad'))).message).toBe(message);
+      expect(await echo.jobs.complete(queue, id, token, { result: 'good' })).toBe('ok');
+    }
+  });
+
   it('that cannot decode a job fails its attempt, and the queue goes on', async () => {
     const producer = await stage.connect();
     const echo = await stage.connect({ codec: gzip });
@@ -263,5 +325,11 @@ describe('a codec of your own', () => {
     const { id } = await echo.jobs.enqueue('q', 'a');
     await until(async () => (await echo.jobs.get('q', id))?.state === 'dead', { what: 'the death' });
     expect((await echo.jobs.get('q', id))!.lastError).toMatch(/no key/);
+    await echo.jobs.enqueue('by hand', 'a');
+    const [job] = await echo.jobs.claim('by hand', { leaseMs: 60_000 });
+    expect(await failure(echo.jobs.complete('by hand', job!.id, job!.token))).toMatchObject({
+      name: 'EchoArgumentError',
+      message: expect.stringMatching(/^the codec cannot encode the result: Error: no key/),
+    });
   });
 });

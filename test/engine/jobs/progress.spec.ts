@@ -200,6 +200,8 @@ describe('the progress of a job', () => {
     expect(errors).toHaveLength(values.length);
     for (const error of errors) expect(error).toMatchObject({ name: 'EchoArgumentError', code: 'EMQARG' });
     expect(errors.map(({ message }) => message).filter((message) => !/^(the )?progress /.test(message))).toEqual([]);
+    expect(errors[0]!.message).toMatch(/^progress cannot be serialised: Converting circular/);
+    expect(errors[2]!.message).toBe('progress cannot be serialised as JSON: it is a function');
   });
 
   it('is whatever the codec makes of it, and its bytes where the codec cannot read it', async () => {

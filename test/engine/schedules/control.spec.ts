@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { type Codec, jsonCodec } from '../../../lib/core.js';
 import { until } from '../../support/until.js';
 import { Gates } from '../gates.js';
 import { hungry, quiet, serverMs, useStage } from '../jobs/stage.js';
@@ -119,6 +120,27 @@ describe('what keeps one schedule from firing keeps no other', () => {
     await until(() => new Set(ran).size === 4, { what: 'all of them' });
     await echo.schedules.remove('q', 'string');
     await quiet(echo, 'q', 3);
+  });
+
+  it('a codec that writes no bytes: it is told, and others fire', async () => {
+    const errors: string[] = [];
+    await (await stage.connect()).jobs.schedule('q', 'bad', { everyMs: 100 }, 'bad');
+    const codec: Codec = {
+      ...jsonCodec,
+      encode: (name, ...rest) =>
+        name === 'bad' ? (Promise.reject(new Error('of nobody')) as never) : jsonCodec.encode(name, ...rest),
+    };
+    const echo = await stage.connect({ codec, onError: (error) => errors.push(error.message) });
+    await echo.jobs.schedule('q', 'sound', { everyMs: 100 }, 'good');
+    const ran: string[] = [];
+    echo.consume('q', {}, (job) => void ran.push(job.schedule!));
+    await until(() => ran.length >= 2, { what: 'two slots of the sound one' });
+    expect(new Set(ran)).toEqual(new Set(['sound']));
+    expect(errors).toEqual([expect.stringContaining("schedule 'bad' is due and does not fire")]);
+    await expect(echo.schedules.runNow('q', 'bad')).rejects.toMatchObject({ code: 'ECHO_STATE' });
+    await echo.schedules.remove('q', 'bad');
+    await echo.schedules.remove('q', 'sound');
+    await quiet(echo, 'q');
   });
 
   it('a key of another type in place of the schedules is told, and jobs go on', async () => {

@@ -115,6 +115,10 @@ describe('a schedule', () => {
       [/'overlap' is/, jobs.schedule('q', 'k', NOON, 'job', 1, { overlap: 'no' as never })],
       [/cannot be serialised/, jobs.schedule('q', 'k', NOON, 'job', () => 1)],
       [/larger than maxPayloadBytes/, jobs.schedule('q', 'k', NOON, 'job', 'x'.repeat(11_000_000))],
+      ...(['get', 'pause', 'resume', 'runNow', 'remove'] as const).flatMap((method): [RegExp, Promise<unknown>][] => [
+        [/key must be a string/, schedules[method]('q', 5 as never)],
+        [/queue name must be a string/, schedules[method](5 as never, 'k')],
+      ]),
       [/limit/, schedules.list('q', { limit: 0 })],
       [/unknown option 'state'/, schedules.list('q', { state: 1 } as never)],
       [/takes an array/, schedules.declare('q', {} as never)],

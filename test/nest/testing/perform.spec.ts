@@ -120,6 +120,17 @@ describe('kit.performJob()', () => {
     expect(await kit.performJob(Mail, 'echo', { a: 'ä' })).toEqual({ a: 'ä' });
   });
 
+  it('rejects when the codec answers no bytes, for the job or for its result', async () => {
+    const codec: Codec = {
+      ...jsonCodec,
+      encode: (name, data, opts) => (data === 3 ? (Promise.resolve('') as never) : jsonCodec.encode(name, data, opts)),
+    };
+    const { kit } = await kits.boot({ providers: [Mail] }, { codec });
+    const message = "the codec's encode must answer a string or a Buffer, got a promise";
+    expect((await failure(kit.performJob(Mail, 'echo', 3))).message).toBe(message);
+    expect((await failure(kit.performJob(Mail, 'stream'))).message).toBe(message); // it answers 3
+  });
+
   it('tells the handler the attempt and the options it is given', async () => {
     const { kit } = await boot();
     const look = await kit.performJob(Mail, 'look', null, { attempt: 3, opts: { attempts: 5 } });
@@ -156,7 +167,7 @@ describe('kit.performJob()', () => {
 
   it('lets the handler report progress, of which nobody is told, and refuses what cannot be', async () => {
     const { kit } = await boot();
-    expect((await failure(kit.performJob(Mail, 'report'))).message).toContain('progress cannot be encoded');
+    expect((await failure(kit.performJob(Mail, 'report'))).message).toContain('progress cannot be serialised');
   });
 
   it('refuses names that nobody handles, and lists those that are', async () => {
