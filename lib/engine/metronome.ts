@@ -2,11 +2,11 @@ import { AsyncResource } from 'node:async_hooks';
 import type { Clock, Timer } from '../kernel/clock.js';
 
 interface Entry {
-  due: number;
-  fire: (() => void) | undefined;
+  readonly due: number;
+  readonly fire: () => void;
+  /** Where it stands in the heap; -1 when it does not. */
+  at: number;
 }
-
-const WORTH_CLEARING = 1000;
 
 /**
  * Every timer of a process: lease renewal, the beat, exact run-at times, handler time limits. One timer of the clock
@@ -17,7 +17,6 @@ export class Metronome {
   private armed: Timer | undefined;
   private armedFor = Number.POSITIVE_INFINITY;
   private stopped = false;
-  private cancelled = 0;
   /** One timer fires for many: each in our async context, not in that of whoever set the timer. */
   private readonly scope = new AsyncResource('EchoMqMetronome');
 
@@ -30,7 +29,7 @@ export class Metronome {
 
   /** Calls `fire` once, `ms` from now; never when stopped before. */
   after(ms: number, fire: () => void): Timer {
-    const entry: Entry = { due: this.clock.monotonic() + ms, fire };
+    const entry: Entry = { due: this.clock.monotonic() + ms, fire, at: -1 };
     if (!this.stopped) {
       this.push(entry);
       this.arm();
@@ -51,33 +50,27 @@ export class Metronome {
 
   stop(): void {
     this.stopped = true;
+    for (const entry of this.heap) entry.at = -1;
     this.heap.length = 0;
-    this.cancelled = 0;
     this.armed?.cancel();
     this.armed = undefined;
   }
 
-  /** Left in the heap until it comes to the top; or until there are more cancelled than waiting. */
+  /**
+   * Out of the heap at once. Left there until it is due, it would live long enough for the compiler to make its like, and all that is
+   * made in one go with it, among what is old: what a call carries was then collected with all the memory only.
+   */
   private cancel(entry: Entry): void {
-    if (entry.fire === undefined) return;
-    entry.fire = undefined;
-    this.cancelled += 1;
-    if (this.cancelled < WORTH_CLEARING || this.cancelled * 2 < this.heap.length) return;
-    const waiting = this.heap.filter(({ fire }) => fire !== undefined);
-    this.heap.length = 0;
-    this.cancelled = 0;
-    for (const kept of waiting) this.push(kept);
+    if (entry.at >= 0) this.takeOut(entry);
   }
 
+  /** An earlier one than needed, for what was cancelled, is left: it finds nothing due, and sets the next. */
   private arm(): void {
-    this.dropCancelled();
     const first = this.heap[0];
-    const due = first?.due ?? Number.POSITIVE_INFINITY;
-    if (due === this.armedFor) return;
+    if (first === undefined || first.due >= this.armedFor) return;
     this.armed?.cancel();
-    this.armed = undefined;
-    this.armedFor = due;
-    if (first) this.armed = this.clock.after(Math.max(0, due - this.clock.monotonic()), () => this.ring());
+    this.armedFor = first.due;
+    this.armed = this.clock.after(Math.max(0, first.due - this.clock.monotonic()), () => this.ring());
   }
 
   private ring(): void {
@@ -86,58 +79,60 @@ export class Metronome {
     const now = this.clock.monotonic();
     try {
       this.scope.runInAsyncScope(() => {
-        while (this.heap[0] && this.heap[0].due <= now) this.fire(this.pop());
+        for (let first = this.heap[0]; first && first.due <= now; first = this.heap[0]) {
+          this.takeOut(first);
+          first.fire();
+        }
       });
     } finally {
       if (!this.stopped) this.arm();
     }
   }
 
-  private dropCancelled(): void {
-    while (this.heap[0] && this.heap[0].fire === undefined) {
-      this.pop();
-      this.cancelled -= 1;
-    }
-  }
-
-  private fire(entry: Entry): void {
-    const { fire } = entry;
-    if (fire === undefined) {
-      this.cancelled -= 1;
-    } else {
-      entry.fire = undefined; // a late cancel finds nothing to do
-      fire();
-    }
-  }
-
   private push(entry: Entry): void {
+    this.heap.push(entry);
+    this.rise(entry, this.heap.length - 1);
+  }
+
+  private takeOut(entry: Entry): void {
     const { heap } = this;
-    let at = heap.push(entry) - 1;
+    const { at } = entry;
+    entry.at = -1;
+    const last = heap.pop()!;
+    if (last === entry) return;
+    if (at > 0 && heap[(at - 1) >> 1]!.due > last.due) this.rise(last, at);
+    else this.sink(last, at);
+  }
+
+  /** Puts it at a place that is free, or above. */
+  private rise(entry: Entry, from: number): void {
+    let at = from;
     while (at > 0) {
       const parent = (at - 1) >> 1;
-      if (heap[parent]!.due <= entry.due) break;
-      heap[at] = heap[parent]!;
+      if (this.heap[parent]!.due <= entry.due) break;
+      this.put(this.heap[parent]!, at);
       at = parent;
     }
-    heap[at] = entry;
+    this.put(entry, at);
   }
 
-  private pop(): Entry {
+  /** Or below. */
+  private sink(entry: Entry, from: number): void {
     const { heap } = this;
-    const first = heap[0]!;
-    const last = heap.pop()!;
-    if (heap.length > 0) {
-      let at = 0;
-      for (;;) {
-        let child = 2 * at + 1;
-        if (child >= heap.length) break;
-        if (child + 1 < heap.length && heap[child + 1]!.due < heap[child]!.due) child += 1;
-        if (heap[child]!.due >= last.due) break;
-        heap[at] = heap[child]!;
-        at = child;
-      }
-      heap[at] = last;
+    let at = from;
+    for (;;) {
+      let child = 2 * at + 1;
+      if (child >= heap.length) break;
+      if (child + 1 < heap.length && heap[child + 1]!.due < heap[child]!.due) child += 1;
+      if (heap[child]!.due >= entry.due) break;
+      this.put(heap[child]!, at);
+      at = child;
     }
-    return first;
+    this.put(entry, at);
+  }
+
+  private put(entry: Entry, at: number): void {
+    this.heap[at] = entry;
+    entry.at = at;
   }
 }
