@@ -222,6 +222,13 @@ describeTransition('claim', (table) => {
   const largeOnes = (count: number) => async (queue: Hand) => {
     for (let n = 0; n < count; n++) await queue.pending(id(n), { payload: large });
   };
+  /** Of so many, the two that fit are given out. */
+  const twoGone = (count: number) => ({
+    pending: zset(...Array.from({ length: count - 2 }, (_, n): [string, number] => [id(n + 2), 0])),
+    active: zset([id(0), lease], [id(1), lease]),
+    [job(id(0))]: fields(CLAIMED),
+    [job(id(1))]: fields(CLAIMED),
+  });
   table.it('ends when 4 MB of payloads are given out, and wakes the next process', {
     given: async (queue) => {
       await largeOnes(9)(queue);
@@ -230,13 +237,7 @@ describeTransition('claim', (table) => {
     listening: ['p1', 'p2'],
     call: [30_000, 8, '', 'p1'],
     answer: [id(0), large, 1, id(1), large, 1],
-    changes: {
-      pending: zset(...Array.from({ length: 7 }, (_, n): [string, number] => [id(n + 2), 0])),
-      active: zset([id(0), lease], [id(1), lease]),
-      [job(id(0))]: fields(CLAIMED),
-      [job(id(1))]: fields(CLAIMED),
-      hungry: zset(['p1', nowUs()]),
-    },
+    changes: { ...twoGone(9), hungry: zset(['p1', nowUs()]) },
     hears: [['w:p2', '']],
   });
   table.it('wakes the process that asked, when no other is hungry, for what it could have been given', {
@@ -244,12 +245,7 @@ describeTransition('claim', (table) => {
     listening: ['p1'],
     call: [30_000, 8, '', 'p1'],
     answer: [id(0), large, 1, id(1), large, 1],
-    changes: {
-      pending: zset(...Array.from({ length: 6 }, (_, n): [string, number] => [id(n + 2), 0])),
-      active: zset([id(0), lease], [id(1), lease]),
-      [job(id(0))]: fields(CLAIMED),
-      [job(id(1))]: fields(CLAIMED),
-    },
+    changes: twoGone(8),
     hears: [['w:p1', '']],
   });
   table.it('gives out one job however large it is', {
